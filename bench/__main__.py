@@ -144,6 +144,22 @@ def console(
 
 
 @app.command()
+def history(
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows per batch.")] = 10_000,
+    mode: Annotated[str, typer.Option(help="The mode of the output: changes, net or upsert.")] = "changes",
+    seconds: Annotated[float, typer.Option(min=5, help="How long each job runs in a turn.")] = 30,
+    turns: Annotated[int, typer.Option(min=1, help="How often each job runs.")] = 6,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Batch times of a job that keeps its history for the console, and of one that does not, in turns."""
+    from bench.console.history import history_table, measure_history
+    from bench.report import publish
+
+    publish("history", measure_history(rows, mode, seconds, turns), history_table, as_json=as_json, save=save)
+
+
+@app.command()
 def growth(
     windows: Annotated[str, typer.Option(help="Rows in the window, comma-separated.")] = "100000,1000000,5000000",
     operators: Annotated[str, typer.Option(help="Operators, comma-separated: group-by, distinct, join.")] = "all",

@@ -34,16 +34,16 @@ _START_SECONDS = 240.0
 
 def measure(readers: int, rate: float, seconds: float, turns: int) -> Figures:
     """The batch times of the job, and what the load saw."""
-    with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder, _job(Path(folder)) as log:
-        _wait_for(log, "batch")
+    with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder, job_process(Path(folder), _JOB) as log:
+        wait_for(log, "batch")
         time.sleep(_WARM_UP)
         without, beside, loads, spent = [], [], [], 0.0
         for turn in range(turns + 1):
-            without += _batches(log, lambda: time.sleep(seconds / turns / 2))
+            without += batches(log, lambda: time.sleep(seconds / turns / 2))
             if turn < turns:
                 with _console(Path(folder)) as (url, process):
                     given = {"url": url, "readers": readers, "rate": rate, "seconds": seconds / turns}
-                    beside += _batches(log, lambda given=given: loads.append(_load(given)))
+                    beside += batches(log, lambda given=given: loads.append(_load(given)))
                     spent += _processor_seconds(process.pid)
     one, other = statistics.median(without), statistics.median(beside)
     return {
@@ -80,12 +80,13 @@ def table(figures: Figures) -> Table:
 
 
 @contextmanager
-def _job(folder: Path) -> Iterator[Path]:
-    (folder / "job.sql").write_text(_JOB, encoding="utf-8")
+def job_process(folder: Path, script: str, *options: str) -> Iterator[Path]:
+    """A job that runs in a folder, and its log as JSON."""
+    (folder / "job.sql").write_text(script, encoding="utf-8")
     log = folder / "log.jsonl"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sash.cli", "run", "job.sql", "--json"],
+        process = subprocess.Popen(  # noqa: S603  (our own command)
+            [sys.executable, "-m", "sash.cli", "run", "job.sql", "--json", *options],
             cwd=folder,
             stdout=output,
             stderr=subprocess.DEVNULL,
@@ -125,7 +126,7 @@ def _load(given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _batches(log: Path, during: Any) -> list[float]:
+def batches(log: Path, during: Any) -> list[float]:
     """The durations of the batches that the job logs while something runs."""
     before = log.stat().st_size
     during()
@@ -136,7 +137,8 @@ def _batches(log: Path, during: Any) -> list[float]:
     return [event["batch_ms"] for event in events if event.get("event") == "batch" and event.get("query") is not None]
 
 
-def _wait_for(log: Path, event: str) -> None:
+def wait_for(log: Path, event: str) -> None:
+    """Wait until a job has logged an event."""
     until = time.monotonic() + _START_SECONDS
     while f'"event": "{event}"' not in log.read_text(encoding="utf-8"):
         if time.monotonic() > until:

@@ -373,7 +373,9 @@ class Engine(WindowMethods):
         ).for_engine()
         planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, self.shards_chosen)
+        return Query(
+            planned, self.spark, inputs, self.shards, self.checkpoint, self._register, self.shards_chosen, self.history
+        )
 
     def job(
         self,

@@ -34,12 +34,14 @@ class SashError(Exception):
     """Base class of all errors of Sash.
 
     `log` is the file with the full trace, if the error came out of Spark. `part` names the clause of a statement that the
-    error is about, such as `sink` or `trigger`, and `query` the query, where they are known. Secret values are masked.
+    error is about, such as `sink` or `trigger`, and `query` the query, where they are known. `row` has the values of the row
+    that caused it, and the file. Secret values are masked.
     """
 
     log: str | None = None
     part: str | None = None
     query: str | None = None
+    row: str | None = None
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(mask(given) if isinstance(given, str) else given for given in args))

@@ -45,6 +45,8 @@ class JobEntry:
     log: str
     error: str | None = None
     """Why it failed."""
+    row: str | None = None
+    """The row that made it fail."""
 
     @property
     def state(self) -> JobState:
@@ -52,6 +54,10 @@ class JobEntry:
         if lock_holder(Path(self.lock)) is not None:
             return "running"
         return "crashed" if self.error is None else "failed"
+
+    def listed(self) -> JobEntry | None:
+        """The job that runs now, or failed, where this one did; None if that was stopped."""
+        return _read(self._file)
 
     def list(self) -> None:
         """Write the entry to the index; a crashed job of the same checkpoint is replaced."""
@@ -106,15 +112,22 @@ def known_jobs() -> list[JobEntry]:
     """The entries of this user's jobs on this machine, by name; those whose checkpoint is gone with its lock are removed."""
     found = []
     for file in runtime_folder().glob("*.json"):
-        try:
-            entry = JobEntry(**json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):  # it ended just now, or is of another version
+        entry = _read(file)
+        if entry is None:
             continue
         if Path(entry.lock).exists():
             found.append(entry)
         else:
             file.unlink(missing_ok=True)
     return sorted(found, key=lambda entry: (entry.name, entry.checkpoint))
+
+
+def _read(file: Path) -> JobEntry | None:
+    """The entry in a file; None if its job ended just now, or is of another version."""
+    try:
+        return JobEntry(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def find_job(name: str) -> JobEntry:

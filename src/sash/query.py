@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.arguments import check_flag, check_path, check_query_name, check_word
@@ -24,6 +25,7 @@ from sash.secret_references import resolve
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from sash.history.limits import HistoryLimits
     from sash.live import LiveAnswer
     from sash.running import RunningQuery
     from sash.spark.progress import ProgressTracker
@@ -46,6 +48,8 @@ class Query:
     checkpoint: str | None = None
     on_start: Callable[[RunningQuery, ProgressTracker], None] | None = None
     shards_chosen: bool = False
+    history: tuple[Path, HistoryLimits] | None = None
+    """The run folder in which a query that has a name keeps its history, and its bounds, if it keeps any."""
 
     @property
     def schema(self) -> Schema:
@@ -147,7 +151,9 @@ class Query:
         from sash.spark.dataflow import time_type
         from sash.spark.diagnosis import locate_bad_row
         from sash.spark.fingerprint import check_fingerprint, remove_drafts
+        from sash.spark.folders import Folder
         from sash.spark.progress import ProgressTracker
+        from sash.spark.query_history import QueryHistory
         from sash.spark.session import query_settings
         from sash.spark.sinks import OutputSpec
         from sash.spark.sinks.choice import own_sink
@@ -183,6 +189,7 @@ class Query:
             inputs = replace(inputs, bounded=given.trigger.word is not None, home=path)
             writer: str | WriteFrame = str(sink)
             retries, failure, of_query = None, WriteFailure(), f" of {name}" if name else ""
+            history: QueryHistory | None = None
             if target is not None:
                 physical = query.planned.physical
                 output = OutputSpec(self.planned.output, time_type(physical, inputs), mode, columns, identity)
@@ -192,7 +199,12 @@ class Query:
                     retries = Retries(f"{target.name}{of_query}", target.policy)
                     opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
                     opened = opening.run(lambda: target.open(output), "connecting")
-                    writer = compute_once(retries.writing(opened), failure)
+                    write = retries.writing(opened)
+                    if name is not None and self.history is not None:
+                        history = QueryHistory(*self.history, name, output, Folder(self.spark, path))
+                        undo.callback(history.close)
+                        write = history.writing(write)
+                    writer = compute_once(write, failure)
             options = {option: resolve(str(value)) for option, value in given.sink.items()}
             with query_settings(self.spark, query._width, path):  # noqa: SLF001
                 changes = query._changes(mode, columns, inputs)  # noqa: SLF001
@@ -201,11 +213,15 @@ class Query:
             undo.pop_all()
         observation = StreamObservation([query.planned]) if observe else None
         tracker = ProgressTracker(started, operator_names(query.planned.physical), observation)
+        if history is not None:
+            tracker.subscribe(history.on_batch)
         for table in tables.values() if given.trigger.word is None else ():
             table.start()
         diagnosis = partial(locate_bad_row, inputs=inputs, planned=query.planned, checkpoint=path)
         watch = StreamWatch({n: s.watched for n in self.planned.streams if (s := inputs.streams.get(n.lower()))})
-        running = RunningQuery(name, query.planned, tracker, tables, watch, retries, failure, diagnosis, temporary)
+        running = RunningQuery(
+            name, query.planned, tracker, tables, watch, retries, failure, diagnosis, temporary, history
+        )
         if self.on_start is not None:
             self.on_start(running, tracker)
         return running

@@ -15,6 +15,7 @@ from sash.spark.handle import Diagnosis, StreamingHandle
 
 if TYPE_CHECKING:
     from sash.spark.progress import ProgressTracker
+    from sash.spark.query_history import QueryHistory
     from sash.spark.sinks.retry import Retries
     from sash.spark.sinks.start import WriteFailure
     from sash.spark.sources.refresh import TableRefresh
@@ -36,6 +37,7 @@ class RunningQuery(StreamingHandle):
         failure: WriteFailure | None = None,
         diagnosis: Diagnosis | None = None,
         temporary: TemporaryFolder | None = None,
+        history: QueryHistory | None = None,
     ) -> None:
         super().__init__(tracker.query, retries, failure, diagnosis)
         self._name = name or f"query-{self.id[:8]}"
@@ -44,6 +46,8 @@ class RunningQuery(StreamingHandle):
         self._tables = tables
         self._watch = watch
         self._temporary = temporary
+        self.history = history
+        """What keeps its recent changes, if anything does."""
         if temporary is not None:
             temporary.before_exit = super().stop
 
@@ -51,6 +55,11 @@ class RunningQuery(StreamingHandle):
     def name(self) -> str:
         """The name that was given to `Query.start`, or one made from the id."""
         return self._name
+
+    @property
+    def planned(self) -> Planned:
+        """Its text and its plan."""
+        return self._planned
 
     def refresh(self) -> int:
         """Read the relations that have a refresh interval now, and return the number of updates found."""
@@ -61,6 +70,9 @@ class RunningQuery(StreamingHandle):
         for table in self._tables.values():
             table.stop()
         super().stop()
+        if self.history is not None:
+            self._tracker.update()
+            self.history.close()
         if self._temporary is not None:
             self._temporary.remove()
 

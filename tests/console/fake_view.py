@@ -88,8 +88,9 @@ class FakeView:
             "since": self.begun,
             "trigger_seconds": 1,
             "jobs": [{**last, "name": "shop", "rows_per_second": last["rows_in"], "total_late": 3, "total_bad": 1}],
-            "backlog_rows": 0,
-            "catch_up_seconds": 0,
+            "backlog_rows": None,
+            "backlog_files": 3,
+            "catch_up_seconds": 1.5,
             "errors": [
                 {
                     "time": START + 42 * SECOND,
@@ -192,6 +193,10 @@ class FakeView:
                 "kind": "operator",
                 "shared": shared,
                 "seconds": seconds,
+                "shards": [
+                    {"shard": s, **{part: n // 4 for part, n in counts.items()}, "seconds": seconds * share}
+                    for s, share in enumerate((0.2, 0.2, 0.5, 0.1))
+                ],
                 **counts,
             }
 
@@ -276,6 +281,7 @@ class FakeView:
         begin = START + (self.now - WINDOW) * SECOND
         parts = [
             {
+                "number": self.now // 5 + i - 11,
                 "begin": begin + i * 5 * SECOND,
                 "end": begin + (i + 1) * 5 * SECOND,
                 "rows": n,
@@ -286,6 +292,8 @@ class FakeView:
             for n in [sum(0 < ts - (self.now - WINDOW + i * 5) <= 5 for ts, _, _ in self.sales)]
         ]
         rows = self._live(self.now)
+        last = self.now // 5
+        versions = {"done": [last - 2, last - 1, last], "reading": [last - 3], "next": [last - 4, last - 5]}
         read = {
             "id": 1,
             "sql": "SELECT MAX(price) FROM sales [RANGE 30 SECONDS]",
@@ -297,7 +305,7 @@ class FakeView:
             "name": "sales", "path": "/data/shop/windows/sales", "length": WINDOW * SECOND, "every": 5 * SECOND, "unit": "us",
             "watermark": START + self.now * SECOND, "updates": self.now // 5, "due": START + (self.now // 5 + 1) * 5 * SECOND,
             "rows": rows, "bytes": 64 * rows, "late": 3, "freshness_seconds": float(self.now % 5), "sub_windows": parts,
-            "reads": [{**read, "state": "reading", "read": 4, "of": 6, "seconds": 0.012}], "aborts": 1, "completed": 17,
+            "reads": [{**read, "state": "reading", "read": 3, "of": 6, "seconds": 0.012, "versions": versions}], "aborts": 1, "completed": 17,
         }]  # fmt: skip
 
     def snapshot(self, sql: str, isolation: str, timeout: float = 10, limit: int = 500) -> dict[str, Any]:

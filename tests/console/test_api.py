@@ -3,11 +3,14 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from sash.errors import CatalogError, OverloadedError, QueryTimeoutError
+from sash.history.limits import HistoryLimits
 from tests.console.served import history_of, view_of
 from tests.history.rings import changes, kept
 
@@ -21,12 +24,18 @@ class Client:
         self.app = app
 
     def get(self, url: str, **options: Any) -> Any:
+        return self._ask("GET", url, **options)
+
+    def post(self, url: str, **options: Any) -> Any:
+        return self._ask("POST", url, **options)
+
+    def _ask(self, method: str, url: str, **options: Any) -> Any:
         import httpx
 
         async def ask() -> Any:
             transport = httpx.ASGITransport(app=self.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://shop") as client:
-                return await client.get(url, **options)
+                return await client.request(method, url, **options)
 
         return asyncio.run(ask())
 
@@ -93,6 +102,67 @@ def test_what_is_not_known_is_said(client: Any) -> None:
     assert client.get("/api/queries/none/answer").status_code == 404
     assert client.get("/api/queries/totals/answer?job=none").status_code == 404
     assert client.get("/api/queries/totals/changes?job=shop&after=x").status_code == 400
+
+
+def test_what_is_no_longer_kept_has_a_status_of_its_own(tmp_path: Path) -> None:
+    from fastapi import FastAPI
+
+    from sash.console.api import api_routes
+
+    history = history_of(tmp_path, HistoryLimits(80, 1 << 20)).open(fresh=True)
+    for number in range(40):
+        history.now += 10
+        history.batch(number, 10 * number + 10, {"q": changes(("+", 10 * number, "tea", number))})
+        history.settled()
+    history.close()
+    app = FastAPI()
+    app.include_router(api_routes({"shop": view_of(tmp_path)}))
+    gone = Client(app).get("/api/queries/q/answer?at=5000000")
+    assert gone.status_code == 410
+    assert "no longer kept" in gone.json()["reason"]
+    assert gone.json()["watermark"] == 400_000_000
+    assert Client(app).get("/api/queries/q/answer?at=399000000").status_code == 200
+
+
+class Snapshots:
+    """A job of which only snapshots are asked."""
+
+    problem: Exception | None = None
+
+    def snapshot(self, sql: str, isolation: str, timeout: float, limit: int) -> dict[str, Any]:
+        if self.problem is not None:
+            raise self.problem
+        return {"sql": sql, "isolation": isolation, "timeout": timeout, "limit": limit}
+
+
+def test_snapshots_are_bounded_in_time_rows_and_number() -> None:
+    from fastapi import FastAPI
+
+    from sash.console.api import api_routes
+
+    views: Any = {"shop": Snapshots()}
+    app = FastAPI()
+    app.include_router(api_routes(views))
+    client = Client(app)
+    usual = client.post("/api/snapshot", json={"sql": "SELECT 1"}).json()
+    assert usual == {"sql": "SELECT 1", "isolation": "latest", "timeout": 10, "limit": 1_000}
+    for wrong in (
+        {"timeout": 31}, {"timeout": 0}, {"limit": 100_001}, {"limit": 0}, {"isolation": "none"}, {"sql": "x" * 100_001},
+    ):  # fmt: skip
+        assert client.post("/api/snapshot", json={"sql": "SELECT 1", **wrong}).status_code == 422, wrong
+    for problem, status in (
+        (OverloadedError("full"), 503),
+        (QueryTimeoutError("late"), 504),
+        (CatalogError("no"), 400),
+    ):
+        views["shop"].problem = problem
+        assert client.post("/api/snapshot", json={"sql": "SELECT 1"}).status_code == status
+
+
+def test_no_route_changes_anything(client: Any) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    methods = {(path, method) for path, given in paths.items() for method in given}
+    assert {one for one in methods if one[1] != "get"} == {("/api/snapshot", "post")}  # which reads, and no more
 
 
 def test_a_query_of_several_jobs_needs_its_job(client: Any) -> None:

@@ -93,6 +93,8 @@ def test_the_page_of_a_job_lists_queries_and_errors(server: Server, page: sync_a
     assert page.locator(".state.running").count() == 3
     assert page.get_by_text("row without a time was dropped").is_visible()
     assert page.get_by_text("trigger every 1 s").is_visible()
+    assert page.get_by_text("3 files").is_visible()
+    assert page.get_by_text("1.5 s to catch up").is_visible()
     assert page.locator("svg .spark").count() > 5
 
 
@@ -209,6 +211,9 @@ def test_the_plan_is_drawn(server: Server, page: sync_api.Page) -> None:
     assert page.locator("[data-node]").count() == 8
     assert page.locator("svg .edge").count() == 7
     assert page.locator("svg .shard.hot").count() == 1
+    assert page.locator("[data-node='1.0.Aggregate'] .part").count() == 4
+    assert page.get_by_role("cell", name="2.0", exact=True).count() == 4  # the skew of every operator
+    assert page.get_by_role("cell", name="Aggregate in stage 1").count() == 4  # and its shards
     assert page.get_by_role("cell", name="probe limits first").count() == 2
 
 
@@ -216,6 +221,8 @@ def test_windows_and_a_snapshot(server: Server, page: sync_api.Page) -> None:
     page.goto(f"{server.address}/job/shop/windows")
     page.locator("[data-part]").first.wait_for()
     assert page.locator("[data-part]").count() == 12
+    assert [page.locator(f"svg .read.{kind}").count() for kind in ("done", "reading", "unread")] == [3, 1, 2]
+    assert page.get_by_text("now 15; then 14, 13").is_visible()
     page.get_by_label("Snapshot SQL").fill("SELECT 1")
     page.get_by_role("button", name="Run").click()
     page.get_by_text("write FROM sales").wait_for()

@@ -14,8 +14,10 @@ from sash.console.job_view import JobView
 from sash.console.report import JobReport
 from sash.control import ControlServer
 from sash.engine import Engine
+from sash.errors import SashError
 from sash.history.limits import HistoryLimits
 from sash.history.ring import HistoryRing
+from sash.history.writer import HistoryWriter
 from sash.job_index import JobEntry
 from sash.spark.job_history import history_folder
 from sash.testing import replay
@@ -26,37 +28,67 @@ pytestmark = pytest.mark.spark
 STREAM = "CREATE STREAM s(ts BIGINT, k STRING, v BIGINT) USING parquet OPTIONS (path 'in');"
 
 
-def start(spark: SparkSession, folder: Path) -> tuple[Engine, Any]:
+class Flaky:
+    """A sink that may fail."""
+
+    fails = False
+
+    def __call__(self, frame: Any, number: int) -> None:
+        if self.fails:
+            raise ValueError("no")
+
+
+def start(spark: SparkSession, folder: Path, flaky: Flaky) -> tuple[Engine, Any, Any]:
     engine = file_engine(spark, folder / "in")
     engine.history = folder / "run", HistoryLimits()
     job = engine.job(checkpoint=str(folder / "checkpoint"))
     job.add("each", SQL, "changelog", path=str(folder / "each"))
     job.add("last", SQL, "changelog", mode="upsert", key=["k"], path=str(folder / "last"))
+    job.add("flaky", SQL, flaky)
     job.keep("s", "40 milliseconds", "10 milliseconds")
-    return engine, job.start()
+    own = engine.sql(SQL).start("changelog", name="own", checkpoint=str(folder / "own"), path=str(folder / "of_own"))
+    return engine, job.start(), own
 
 
-def test_the_console_shows_what_the_job_answers(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_console_shows_what_the_job_answers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = made_up_rows(6)
     batches = batches_of(rows)
     for number, batch in enumerate(batches[:3]):
         write_batch(tmp_path / "in", number, batch)
-    engine, running = start(spark, tmp_path)
+    flaky = Flaky()
+    engine, running, own = start(spark, tmp_path, flaky)
     running.process_all()
-    running.finish()
+    own.process_all()
+    own.finish()
+    with monkeypatch.context() as patch:  # two sinks get a batch that is not in the history when the job ends
+        flaky.fails = True
+        patch.setattr(HistoryWriter, "end", lambda *_: None)
+        write_batch(tmp_path / "in", 3, batches[3])
+        with pytest.raises(SashError, match="no"):
+            running.process_all()
+    flaky.fails = False
     engine.close()
-    for number, batch in enumerate(batches[3:], 3):
+    for number, batch in enumerate(batches[4:], 4):
         write_batch(tmp_path / "in", number, batch)
-    engine, running = start(spark, tmp_path)  # it goes on where it was
+    engine, running, own = start(spark, tmp_path, flaky)  # it goes on where it was
+    statement = SimpleNamespace(sink="changelog", mode=None)
     session: Any = SimpleNamespace(
         backend=SimpleNamespace(
-            jobs=lambda: {running.name: running}, paused=False, catalog=engine.catalog, queries=dict
+            jobs=lambda: {running.name: running},
+            separate=lambda: {"own": own},
+            paused=False,
+            catalog=engine.catalog,
+            queries=dict,
         ),
-        queries={},
+        queries={"own": statement},
     )
     report = JobReport(engine, lambda: session, lambda: STREAM)
     running.process_all()
     running.progress()
+    own.process_all()
+    own.progress()
     files = tmp_path / "run"
     server = ControlServer(files / "control.sock", report.handle)
     entry = JobEntry(
@@ -64,27 +96,29 @@ def test_the_console_shows_what_the_job_answers(spark: SparkSession, tmp_path: P
     )
     view = JobView(entry)
     try:
-        check_answers(view, rows)
+        check_answers(view, rows, "each")
+        check_answers(view, rows, "own")
         check_history(history_folder(files, running.name), view)
         check_view(view)
     finally:
         view.close()
         server.close()
         running.stop()
+        own.stop()
         engine.close()
 
 
-def check_answers(view: JobView, rows: list[dict[str, Any]]) -> None:
+def check_answers(view: JobView, rows: list[dict[str, Any]], query: str) -> None:
     """The answer at every instant is that of a replay of all rows; by key, it is that after a batch."""
     result = replay(SQL, {"s": rows}, until=rows[-1]["ts"] + 1, unit="us")
-    span = view.span("each")
+    span = view.span(query)
     assert span["watermark"] == rows[-1]["ts"]
     for at in range(0, span["last"], 977):
-        found = view.answer("each", at)
+        found = view.answer(query, at)
         expected = Counter((row["k"], row["n"], row["total"]) for row in result.at(at))
         assert Counter(map(tuple, found["rows"])) == expected, at
-    assert not view.answer("each", span["watermark"])["known"]
-    now = view.answer("each")
+    assert not view.answer(query, span["watermark"])["known"]
+    now = view.answer(query)
     assert sorted(view.answer("last")["rows"]) == sorted(now["rows"])
     assert now["columns"] == [
         {"name": "k", "type": "STRING"},
@@ -116,13 +150,21 @@ def check_history(folder: Path, view: JobView) -> None:
 
 def check_view(view: JobView) -> None:
     queries = {query["name"]: query for query in view.queries()}
-    assert set(queries) == {"each", "last"}
+    assert set(queries) == {"each", "last", "flaky", "own"}
+    assert queries["own"]["state"] == "running"
+    assert queries["own"]["total_rows_in"] == 40 * 3
+    assert queries["own"]["sink"] == "changelog"
     assert queries["last"]["mode"] == "upsert"
     assert "[RANGE 60 MILLISECONDS]" in queries["each"]["sql"]
     assert queries["each"]["batches"][-1]["rows_in"] == 40
-    (plan,) = view.plan()
+    plan, own = view.plan()
     names = {node["id"] for node in plan["nodes"]}
     assert {"leg:0", "out:each", "out:last"} <= names
+    assert own["name"] == "own"
+    assert any(node["kind"] == "operator" and node["rows_in"] for node in own["nodes"])
+    (counted,) = (node for node in plan["nodes"] if node["label"] == "Aggregate")
+    assert sum(shard["rows_in"] for shard in counted["shards"]) == counted["rows_in"]
+    assert len(counted["shards"]) >= 2
     assert all(edge["from"] in names and edge["to"] in names for edge in plan["edges"])
     assert any(node["label"] == "Aggregate" and node["rows_in"] and node["seconds"] for node in plan["nodes"])
     assert sum(len(stage["shards"]) for stage in plan["stages"]) >= 2

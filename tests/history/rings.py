@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,21 +53,19 @@ class WrittenHistory:
         clock: int,
         given: dict[str, pa.Table | None],
         *,
-        done: Collection[str] = (),
+        net: Collection[str] = (),
         commit: bool = True,
     ) -> None:
-        self.writer.begin(number, done)
+        self.writer.begin(number)
         for name, table in given.items():
-            self.writer.add(name, number, table, clock * SECOND)
+            self.writer.add(name, number, table, clock * SECOND, net=name in net)
         self.writer.end(number)
         if commit:
             self.writer.commit(number)
 
     def settled(self) -> HistoryRing:
         """The reader, after all that was submitted is written."""
-        done = threading.Event()
-        self.writer._submit(done.set)
-        assert done.wait(60)
+        assert self.writer.settle(60)
         self.ring.poll()
         return self.ring
 

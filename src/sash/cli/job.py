@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
 from sash.cli.check import INVALID, check, described, located, positioned
 from sash.cli.console import ConsoleSettings, console_beside
@@ -99,6 +100,7 @@ def run_job(path: Path, settings: JobSettings) -> int:
             shutil.rmtree(run_files / "history", ignore_errors=True)
         if not stop.is_set() and not _start(path, text, script.session, log, settings.on_change):
             return INVALID
+        _forget_others(run_files / "history", script.session)
         report = JobReport(engine, lambda: script.session, lambda: script.text)
         change = ScriptChange(script.diff, script.apply)
         control = JobControl(lambda: script.session, change, stop, entry, log.write, report)
@@ -110,6 +112,14 @@ def run_job(path: Path, settings: JobSettings) -> int:
         if settings.console is not None:
             stack.enter_context(console_beside(entry, settings.console, log))
         return Supervisor(lambda: script.session, log, control.attend).watch(stop)
+
+
+def _forget_others(histories: Path, session: Session) -> None:
+    """Remove the histories of jobs and separate queries that the script no longer has."""
+    kept = {quote(name, safe="") for name in (*session.backend.jobs(), *session.backend.separate())}
+    for folder in histories.iterdir() if histories.is_dir() else ():
+        if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start(path: Path, text: str, session: Session, log: JobLog, on_change: OnChange) -> bool:

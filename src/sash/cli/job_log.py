@@ -38,6 +38,8 @@ class JobLog:
     as_json: bool
     error: str | None = None
     """The error that ended the job."""
+    row: str | None = None
+    """The row that caused it."""
     _file: RotatingFileHandler | None = None
     _printed: dict[str, float] = field(default_factory=dict)
     _pending: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -68,7 +70,10 @@ class JobLog:
 
     def fail(self, event: str, error: SashError, query: str) -> None:
         """Write why a query ended, and where the full trace is; it ends the job."""
-        self.error = f"query {query}: {error}"
+        from sash.operators.scalar.failing_row import split_row
+
+        text, row = split_row(str(error))
+        self.error, self.row = f"query {query}: {text}", error.row or row
         if self.as_json:
             self.write(event, query, level="error", reason=str(error), log=error.log)
         else:

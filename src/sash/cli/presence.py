@@ -45,7 +45,7 @@ def present(name: str, checkpoint: str, log: JobLog) -> Iterator[JobEntry]:
             yield entry
     finally:
         with suppress(ControlError, OSError):
-            entry.unlist() if log.error is None else replace(entry, error=log.error).list()
+            entry.unlist() if log.error is None else replace(entry, error=log.error, row=log.row).list()
         lock.release()
 
 

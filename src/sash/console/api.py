@@ -18,7 +18,7 @@ from sash.console.feed import Feeds, parse_position, position_text
 from sash.console.job_view import JobView
 from sash.console.kept import columns_of
 from sash.console.values import rows_of
-from sash.errors import ControlError, NotKeptError, SashError
+from sash.errors import ControlError, NotKeptError, OverloadedError, QueryTimeoutError, SashError
 from sash.history.ring import KeptAnswer
 from sash.time import SECOND
 from sash.window_store.options import IsolationLevel
@@ -125,7 +125,14 @@ def api_routes(views: Mapping[str, JobView]) -> APIRouter:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(feed.events(name, position), media_type="text/event-stream", headers=headers)
 
-    @router.post("/api/snapshot", summary="The answer of a query over a kept window as of its last update")
+    @router.post(
+        "/api/snapshot",
+        summary="The answer of a query over a kept window as of its last update",
+        responses={
+            503: {"description": "Too many snapshots wait already"},
+            504: {"description": "The snapshot took longer than its timeout"},
+        },
+    )
     def snapshot(given: SnapshotRequest) -> dict[str, Any]:
         if given.job is None and len(views) > 1:
             raise HTTPException(409, f"name the job: one of {', '.join(views)}")
@@ -134,6 +141,10 @@ def api_routes(views: Mapping[str, JobView]) -> APIRouter:
             raise HTTPException(404, f"there is no job {given.job}")
         try:
             return view.snapshot(given.sql, given.isolation, given.timeout, given.limit)
+        except OverloadedError as problem:
+            raise HTTPException(503, str(problem)) from None
+        except QueryTimeoutError as problem:
+            raise HTTPException(504, str(problem)) from None
         except SashError as problem:
             raise HTTPException(400, str(problem)) from None
 

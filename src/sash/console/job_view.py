@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sash.console.backlog import FileBacklog, file_streams
 from sash.console.kept import KeptHistory
 from sash.console.plan_figures import with_figures
 from sash.console.previews import Preview
@@ -21,7 +22,7 @@ from sash.control import request
 from sash.errors import ControlError
 from sash.job_index import JobEntry
 from sash.script.reader import read_script
-from sash.script.statements import CreateQuery
+from sash.script.statements import CreateQuery, CreateStream
 from sash.time import SECOND
 
 Values = dict[str, Any]
@@ -46,6 +47,8 @@ class JobView:
         self._read = float("-inf")
         self._described: Values = {"version": None, "plan": [], "queries": {}, "catalog": [], "script": ""}
         self._batches: dict[str, deque[Values]] = {}
+        self._backlogs: dict[str, FileBacklog] = {}
+        self._stopped = False
         self._check: tuple[str, ScriptCheck] | None = None
 
     @property
@@ -63,13 +66,16 @@ class JobView:
         report, entry = self._reported(), self.entry
         if report is None:
             return {
-                "name": self.name, "state": entry.state if entry.state != "running" else "not answering",
+                "name": self.name, "state": self._silent_state,
                 "since": _instant(entry.since), "trigger_seconds": None, "jobs": [], "backlog_rows": None,
-                "catch_up_seconds": None, "errors": _problems_of(entry), "batches": [],
+                "backlog_files": None, "catch_up_seconds": None, "errors": _problems_of(entry), "batches": [],
             }  # fmt: skip
-        jobs = [{**job, "name": name} for name, job in report["jobs"].items()]
+        jobs = [{**job, "name": name, **self._files(name, job)} for name, job in report["jobs"].items()]
         first = max(jobs, key=lambda job: job.get("batch_ms") or 0, default=None)
         waiting = [job["backlog_rows"] for job in jobs if job["backlog_rows"] is not None]
+        files = [job["backlog_files"] for job in jobs if job["backlog_files"] is not None]
+        left = [job["catch_up_seconds"] for job in jobs if job["catch_up_seconds"] is not None]
+        left += [] if not waiting or (rows := _catch_up(sum(waiting), jobs)) is None else [rows]
         return {
             "name": self.name,
             "state": report["state"],
@@ -77,10 +83,29 @@ class JobView:
             "trigger_seconds": None if first is None else first["trigger_seconds"],
             "jobs": jobs,
             "backlog_rows": sum(waiting) if waiting else None,
-            "catch_up_seconds": _catch_up(sum(waiting), jobs) if waiting else None,
+            "backlog_files": sum(files) if files else None,
+            "catch_up_seconds": max(left, default=None),
             "errors": report["errors"],
             "batches": [] if first is None else list(self._batches.get(f"job {first['name']}", ())),
         }
+
+    @property
+    def _silent_state(self) -> str:
+        """The state of a job that does not answer."""
+        if self._stopped:
+            return "stopped"
+        return self.entry.state if self.entry.state != "running" else "not answering"
+
+    def _files(self, name: str, job: Values) -> Values:
+        """The files that a job has not read, and how long it takes for them at the rate of the last batch."""
+        with self._lock:
+            counted = self._backlogs.get(name)
+            waiting = None if counted is None else counted.count()
+        if counted is None or waiting is None:
+            return {"backlog_files": None, "catch_up_seconds": None}
+        rate = 1000 * counted.last_files / job["batch_ms"] if job["batch_ms"] else 0
+        left = 0.0 if not waiting else round(waiting / rate, 1) if rate else None
+        return {"backlog_files": waiting, "catch_up_seconds": left}
 
     def queries(self) -> list[Values]:
         """The queries with their figures; of a job that does not run, those whose history is kept."""
@@ -186,11 +211,13 @@ class JobView:
         with self._lock:
             if time.monotonic() - self._read <= _AGE:
                 return self._report
+            self._look_up()
             try:
                 after = {name: kept[-1]["batch"] for name, kept in self._batches.items() if kept}
                 found = request(self.entry.socket, "report", _PATIENCE, after=after)
                 if found["version"] != self._described["version"]:
                     self._described = request(self.entry.socket, "describe", _PATIENCE)
+                    self._backlogs = _backlogs(self._described)
                 self._report = found
                 for name, batches in found["batches"].items():
                     self._batches.setdefault(name, deque(maxlen=_BATCHES)).extend(batches)
@@ -198,6 +225,24 @@ class JobView:
                 self._report = None
             self._read = time.monotonic()
             return self._report
+
+    def _look_up(self) -> None:
+        """Know which process runs the job now: it may have been stopped, and started again."""
+        found = self.entry.listed()
+        self._stopped = found is None
+        if found is not None and (found.pid, found.since) != (self.entry.pid, self.entry.since):
+            self._batches.clear()
+        self.entry = found or self.entry
+
+
+def _backlogs(described: Values) -> dict[str, FileBacklog]:
+    """What counts the unread files of each job."""
+    declared = [one.declaration for one in read_script(described["script"]) if isinstance(one, CreateStream)]
+    streams = {one.name.lower(): (one.source, one.options) for one in declared}
+    return {
+        name: FileBacklog(Path(job["folder"]), file_streams({n: streams[n] for n in job["streams"] if n in streams}))
+        for name, job in described["sources"].items()
+    }
 
 
 def _instant(since: str) -> int | None:
@@ -208,7 +253,7 @@ def _instant(since: str) -> int | None:
 
 
 def _problems_of(entry: JobEntry) -> list[Values]:
-    return [] if entry.error is None else [{"time": None, "query": None, "text": entry.error, "row": None}]
+    return [] if entry.error is None else [{"time": None, "query": None, "text": entry.error, "row": entry.row}]
 
 
 def _catch_up(waiting: int, jobs: list[Values]) -> float | None:

@@ -36,12 +36,11 @@ class KeptHistory:
             return sum(ring.version for ring in self._rings.values())
 
     def ring(self, query: str) -> tuple[HistoryRing, KeptQuery]:
-        """The history that has a query."""
+        """The history that has a query; if several have one of its name, that which was written to last."""
         self.poll()
-        for ring in list(self._rings.values()):
-            found = ring.queries.get(query)
-            if found is not None:
-                return ring, found
+        found = [(ring, kept) for ring in list(self._rings.values()) if (kept := ring.queries.get(query)) is not None]
+        if found:
+            return max(found, key=lambda one: one[0].written)
         known = sorted(self.queries())
         raise NotKeptError(f"there is no query {query}; there are {', '.join(known)}" if known else NO_HISTORY)
 

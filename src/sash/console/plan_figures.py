@@ -12,9 +12,9 @@ _OPERATOR = ("rows_in", "rows_out", "state_rows", "state_bytes")
 
 def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]) -> Values:
     """The plan of a job with rows, state, time and rates, as far as the job has reported them."""
-    job = {} if report is None else report["jobs"].get(plan["name"], {})
+    job = {} if report is None else report["jobs"].get(plan["name"]) or report["separate"].get(plan["name"], {})
     queries = {} if report is None else report["queries"]
-    operators, seconds = job.get("operators", {}), (job.get("batch_ms") or 0) / 1000
+    operators, seconds = job.get("operators") or {}, (job.get("batch_ms") or 0) / 1000
     rates: dict[str, float | None] = {}
     nodes = []
     for node in plan["nodes"]:
@@ -25,10 +25,13 @@ def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]
                 rates[name] = _rate(seen.get("rows_out"), seconds)
                 spent = seen.get("microseconds")
                 more = {part: seen.get(part) for part in _OPERATOR} | {
-                    "seconds": None if spent is None else spent / 1e6
+                    "seconds": None if spent is None else spent / 1e6,
+                    "shards": [
+                        _shard(number, one) for number, one in enumerate((job.get("shards") or {}).get(name, ()))
+                    ],
                 }
             case "leg":
-                streams = {stream.lower(): counts for stream, counts in job.get("streams", {}).items()}
+                streams = {stream.lower(): counts for stream, counts in (job.get("streams") or {}).items()}
                 rates[name] = _rate(streams.get(node["stream"], {}).get("rows_in"), seconds)
                 more = {"rows_per_second": rates[name]}
             case _:
@@ -39,6 +42,24 @@ def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]
     stages = [_stage(stage, shards.get(str(stage["index"]), [])) for stage in plan["stages"]]
     choices = [] if report is None else report["choices"].get(plan["name"], [])
     return {**plan, "nodes": nodes, "edges": edges, "stages": stages, "choices": choices, "legs": []}
+
+
+def _shard(number: int, counts: Values) -> Values:
+    return {
+        "shard": number,
+        "seconds": counts["microseconds"] / 1e6,
+        **{part: counts[part] for part in _OPERATOR},
+    }
+
+
+def skew(shards: list[Values]) -> float | None:
+    """The time of the slowest shard divided by the mean; None of fewer than two shards, or where no time was measured.
+
+    >>> skew([{"seconds": 3.0}, {"seconds": 1.0}])
+    1.5
+    """
+    spent: list[float] = [shard.get("seconds") or 0.0 for shard in shards]
+    return max(spent) * len(spent) / sum(spent) if len(spent) > 1 and sum(spent) else None
 
 
 def _stage(stage: Values, shards: list[Values]) -> Values:

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from sash.console.plan_values import plan_values
 from sash.metrics import exposition
+from sash.operators.scalar.failing_row import split_row
 from sash.plan.options import Mode, Trigger
 from sash.plan.types import type_name
 from sash.script.session import Session
+from sash.spark.folders import local_path
 from sash.time import BEGINNING, FOREVER, SECOND
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.job_query import JobQuery
+    from sash.running import RunningQuery
     from sash.running_job import RunningJob
 
 Values = dict[str, Any]
@@ -28,6 +31,8 @@ Values = dict[str, Any]
 COMMANDS = ("report", "describe", "metrics")
 _BATCHES = 120
 _ERRORS = 50
+_OF_SHARD = ("rows_in", "rows_out", "state_rows", "state_bytes", "microseconds")
+_FLOW = ("batch_ms", "operators", "streams")
 _DROPPED = ("total_late", "total_bad", "total_ahead")
 _KEPT = ("batch", "batch_ms", "rows_in", "rows_out", "state_rows", "state_bytes", "lag_seconds")
 
@@ -43,6 +48,7 @@ class JobReport:
         self._chosen: dict[tuple[str, str], Any] = {}
         self._errors: deque[Values] = deque(maxlen=_ERRORS)
         self._states: dict[str, str] = {}
+        self._separate: dict[str, Mapping[str, Any]] = {}
         engine.on_batch(self._on_batch)
 
     def handle(self, command: str, arguments: Mapping[str, Any]) -> Any:
@@ -61,13 +67,20 @@ class JobReport:
         return {
             "version": self._version,
             "script": self._script(),
-            "plan": [self._plan(name, job) for name, job in jobs.items()],
+            "plan": [
+                *(self._plan(name, job) for name, job in jobs.items()),
+                *(_plan_of(session, name, query) for name, query in self._own_queries.items()),
+            ],
             "queries": {
-                query.name: self._described(session, name, job, query)
-                for name, job in jobs.items()
-                for query in job.queries.values()
+                **{
+                    query.name: self._described(session, name, job, query)
+                    for name, job in jobs.items()
+                    for query in job.queries.values()
+                },
+                **{name: _separate_described(session, name, query) for name, query in self._own_queries.items()},
             },
             "catalog": _catalog(session),
+            "sources": {name: _sources(job) for name, job in jobs.items() if local_path(job.started.folder.location)},
         }
 
     def report(self, after: Mapping[str, int]) -> Values:
@@ -75,8 +88,12 @@ class JobReport:
         session, jobs = self._session(), self._jobs
         for name, job in jobs.items():
             for query in job.queries.values():
-                self._note_state(name, query)
+                self._note_state(name, query.name, query.state)
+        separate = self._own_queries
+        for name, running in separate.items():
+            self._note_state(name, name, running.state)
         with self._lock:
+            seen = {name: self._separate.get(name, {}) for name in separate}
             batches = {
                 name: [one for one in kept if one["batch"] > after.get(name, -1)]
                 for name, kept in self._batches.items()
@@ -88,8 +105,10 @@ class JobReport:
             "state": "paused" if session.backend.paused else "running",
             "jobs": {name: _job_values(job) for name, job in jobs.items()},
             "queries": {
-                query.name: _query_values(job, query) for job in jobs.values() for query in job.queries.values()
+                **{query.name: _query_values(job, query) for job in jobs.values() for query in job.queries.values()},
+                **{name: _separate_values(name, running, seen[name]) for name, running in separate.items()},
             },
+            "separate": {name: {part: seen[name].get(part) for part in _FLOW} for name in separate},
             "windows": {window.name: window.facts() for job in jobs.values() for window in job.windows.values()},
             "batches": batches,
             "choices": choices,
@@ -101,9 +120,18 @@ class JobReport:
         return self._session().backend.jobs()
 
     @property
+    def _own_queries(self) -> dict[str, RunningQuery]:
+        """The queries that are Spark queries of their own, by name."""
+        from sash.running import RunningQuery
+
+        found = self._session().backend.separate()
+        return {name: query for name, query in found.items() if isinstance(query, RunningQuery)}
+
+    @property
     def _version(self) -> str:
-        """A text that changes with the jobs."""
-        return "-".join(f"{id(job.started):x}.{id(job.started.planned):x}" for job in self._jobs.values())
+        """A text that changes with the jobs and separate queries."""
+        jobs = [f"{id(job.started):x}.{id(job.started.planned):x}" for job in self._jobs.values()]
+        return "-".join([*jobs, *(f"{id(query):x}" for query in self._own_queries.values())])
 
     def _plan(self, name: str, job: RunningJob) -> Values:
         started = job.started
@@ -131,6 +159,7 @@ class JobReport:
         """Keep the figures of a batch of a query, and of its job as a whole."""
         with self._lock:
             self._add(query, progress)
+            self._separate[query] = progress
             for name, job in self._jobs.items():
                 whole = job.started.progress.whole.last()
                 if whole.get("batch") is not None:
@@ -155,13 +184,13 @@ class JobReport:
                     for one in choices
                 )
 
-    def _note_state(self, job: str, query: JobQuery) -> None:
+    def _note_state(self, job: str, query: str, state: str) -> None:
         """Keep why a query was parked or failed."""
-        state = query.state
         with self._lock:
-            if self._states.get(query.name) != state and state.startswith(("parked", "failed")):
-                self._errors.append({"time": _now(), "query": query.name, "job": job, "text": state, "row": None})
-            self._states[query.name] = state
+            if self._states.get(query) != state and state.startswith(("parked", "failed")):
+                text, row = split_row(state)
+                self._errors.append({"time": _now(), "query": query, "job": job, "text": text, "row": row})
+            self._states[query] = state
 
 
 def _job_values(job: RunningJob) -> Values:
@@ -177,6 +206,10 @@ def _job_values(job: RunningJob) -> Values:
         "operators": whole.get("operators", {}),
         "streams": whole.get("streams", {}),
         "stages": started.progress.shards,
+        "shards": {
+            name: [{part: counts.get(part, 0) for part in _OF_SHARD} for counts in shards]
+            for name, shards in started.progress.operator_shards.items()
+        },
     }
 
 
@@ -191,6 +224,45 @@ def _query_values(job: RunningJob, query: JobQuery) -> Values:
         "error": query.state if query.parked else None,
         "output": output.runs_as,
     }
+
+
+def _sources(job: RunningJob) -> Values:
+    """Where the checkpoint says which files have been read, and the streams that the job reads."""
+    local = local_path(job.started.folder.location)
+    return {"folder": str(local and local / "sources"), "streams": [s.lower() for s in job.started.planned.streams]}
+
+
+def _separate_values(name: str, query: RunningQuery, progress: Mapping[str, Any]) -> Values:
+    """The figures of a query that is a Spark query of its own."""
+    parts = (*_KEPT, "watermark", "total_rows_in", "total_rows_out", *_DROPPED)
+    values = {part: progress.get(part) for part in parts}
+    lag = _lag(progress, _now())
+    return {
+        **values,
+        "lag_seconds": lag,
+        "share": None,
+        "state": query.state,
+        "complete": True,
+        "error": None,
+        "output": name,
+    }
+
+
+def _separate_described(session: Session, name: str, query: RunningQuery) -> Values:
+    statement = session.queries[name.lower()]
+    columns = [{"name": field.name, "type": type_name(field.dtype)} for field in query.planned.output]
+    return {
+        "job": None, "sql": query.planned.sql.strip(), "sink": statement.sink, "mode": statement.mode or "changes",
+        "columns": columns, "explain": query.planned.explain(),
+    }  # fmt: skip
+
+
+def _plan_of(session: Session, name: str, query: RunningQuery) -> Values:
+    statement = session.queries[name.lower()]
+    sinks: dict[str, tuple[str, Mode]] = {
+        output.query: (statement.sink, "changes") for output in query.planned.physical.outputs
+    }
+    return {"name": name, **plan_values(query.planned.physical, sinks)}
 
 
 def _lag(progress: Mapping[str, Any], now: int) -> float | None:

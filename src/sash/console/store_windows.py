@@ -107,6 +107,7 @@ class StoreWindows:
         last = now.live[-1] if now.live else None
         parts = [
             {
+                "number": part.number,
                 "begin": part.start,
                 "end": part.end,
                 "rows": part.rows,

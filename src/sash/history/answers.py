@@ -36,6 +36,17 @@ def fold(tables: Sequence[pa.Table], mode: Mode, key: tuple[int, ...] | None, un
     return as_table(left.take(np.flatnonzero(left.sign > 0)), table.schema)
 
 
+def net_effect(table: pa.Table, mode: Mode, key: tuple[int, ...] | None) -> pa.Table:
+    """The changes that have the same effect on an answer as those in a table, without those that cancel out.
+
+    >>> net_effect(pa.table({"_op": ["+", "+", "-"], "_ts": [1, 2, 3], "item": ["tea", "jam", "tea"]}), "net", None).num_rows
+    1
+    """
+    changes = changes_of(table)
+    left = reduce_changes(changes, "upsert", key) if mode == "upsert" else net_all(changes)
+    return as_table(left, table.schema)
+
+
 def as_table(changes: ChangeBatch, schema: pa.Schema) -> pa.Table:
     """Changes as a table of a schema that a sink gets."""
     op = pa.array(np.where(changes.sign > 0, "+", "-").tolist(), pa.string())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Any
 
 import pyarrow as pa
@@ -36,9 +37,17 @@ class KeptQuery:
         return KeptQuery(name, given["mode"], key, tuple((n, t) for n, t in given["columns"]), given["time"])
 
 
+class Kept(IntEnum):
+    """What is kept of the changes of a batch: all of them; nothing, so that the answer is unknown; or their net effect on it."""
+
+    ALL = 0
+    NOTHING = 1
+    NET = 2
+
+
 @dataclass(frozen=True)
 class Part:
-    """The changes of a query in one batch, and where in a segment they are; `lost` if they are not kept."""
+    """The changes of a query in one batch, and where in a segment they are."""
 
     number: int
     rows: int = 0
@@ -46,7 +55,7 @@ class Part:
     first: int | None = None
     last: int | None = None
     place: tuple[int, int] | None = None
-    lost: bool = False
+    kept: Kept = Kept.ALL
 
     @property
     def end(self) -> Position:
@@ -55,14 +64,14 @@ class Part:
 
     def to_json(self) -> list[Any]:
         """As JSON holds it, without its number; the place is relative to the record's bytes."""
-        return [self.rows, self.clock, self.first, self.last, self.place, int(self.lost)]
+        return [self.rows, self.clock, self.first, self.last, self.place, int(self.kept)]
 
     @staticmethod
     def of(number: int, given: list[Any], payload: int) -> Part:
         """The part from what `to_json` returned, in a record whose bytes begin at `payload`."""
-        rows, clock, first, last, place, lost = given
+        rows, clock, first, last, place, kept = given
         return Part(
-            number, rows, clock, first, last, None if place is None else (payload + place[0], place[1]), bool(lost)
+            number, rows, clock, first, last, None if place is None else (payload + place[0], place[1]), Kept(kept)
         )
 
 
@@ -78,8 +87,6 @@ class QueryState:
     base: tuple[int, int] | None = None
     """Where its answer at the start is; None if it is empty."""
     parts: list[Part] = field(default_factory=list)
-    since: Position | None = None
-    """The position from which on it is not known, because changes were lost."""
 
     @property
     def position(self) -> Position:
@@ -92,14 +99,27 @@ class QueryState:
         return next((part.clock for part in reversed(self.parts) if part.clock is not None), self.start_clock)
 
     @property
+    def awaits_clock(self) -> bool:
+        """Whether the clock after its last changes is still to come, so that no segment can begin there."""
+        return bool(self.parts) and self.parts[-1].place is not None and self.parts[-1].clock is None
+
+    @property
     def answered(self) -> bool:
         """Whether its answer is known at the end of the segment."""
-        return self.known and not any(part.lost for part in self.parts)
+        return self.known and not any(part.kept is Kept.NOTHING for part in self.parts)
 
     def add(self, part: Part) -> None:
         """Add a part, unless a part of its batch is there: sinks may get a batch again."""
         if part.number > self.position[0]:
             self.parts.append(part)
+
+    def pass_clock(self, number: int, clock: int) -> None:
+        """Learn the clock that the query had after a batch, where that is known only after the batch was written."""
+        for place in range(len(self.parts) - 1, -1, -1):
+            if self.parts[place].number == number and self.parts[place].clock is None:
+                self.parts[place] = replace(self.parts[place], clock=clock)
+            if self.parts[place].number <= number:
+                return
 
     def to_json(self, base: tuple[int, int] | None) -> dict[str, Any]:
         """What the first record of the next segment says of it."""
@@ -114,9 +134,10 @@ class QueryState:
         return QueryState(KeptQuery.of(name, given), given["known"], (start[0], start[1]), given["clock"], base)
 
 
-def part_of(number: int, table: pa.Table, clock: int | None) -> Part:
-    """The part of a batch's changes, which are sorted by time, without its place."""
+def part_of(number: int, table: pa.Table, clock: int | None, kept: Kept = Kept.ALL) -> Part:
+    """The part of a batch's changes, which are sorted by time, without its place; net changes have no positions."""
     if not table.num_rows:
-        return Part(number, 0, clock)
+        return Part(number, 0, clock, kept=kept)
     ts = table.column(1).cast(pa.int64())
-    return Part(number, table.num_rows, clock, ts[0].as_py(), ts[-1].as_py())
+    rows = table.num_rows if kept is Kept.ALL else 0
+    return Part(number, rows, clock, ts[0].as_py(), ts[-1].as_py(), kept=kept)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sash.errors import NotKeptError
 from sash.history.answers import fold
-from sash.history.outputs import KeptQuery, Part, Position, QueryState
+from sash.history.outputs import Kept, KeptQuery, Part, Position, QueryState
 from sash.history.records import segments
 from sash.history.segment import Segment
 from sash.time import BEGINNING, FOREVER
@@ -89,6 +89,12 @@ class HistoryRing:
             last = self._segments[-1:]
             return {name: state.query for segment in last for name, state in segment.queries.items()}
 
+    @property
+    def written(self) -> float:
+        """When the last batch was written, in seconds since 1970."""
+        with self._lock:
+            return max((segment.written for segment in self._segments[-1:]), default=0.0)
+
     def position(self, query: str) -> Position:
         """The position after the last change of a query."""
         with self._lock:
@@ -120,12 +126,12 @@ class HistoryRing:
         with self._lock:
             states = self._states(query)
             parts = [(segment, part) for segment, state in states for part in state.parts]
-            floor = max([states[0][1].start, *(part.end for _, part in parts if part.lost)])
+            floor = max([states[0][1].start, *(part.end for _, part in parts if part.kept is not Kept.ALL)])
             if after is None:
                 after = floor
             elif not floor <= after <= states[-1][1].position:
                 return None
-            wanted = [(segment, part) for segment, part in parts if part.end > after and not part.lost]
+            wanted = [(segment, part) for segment, part in parts if part.end > after and part.kept is Kept.ALL]
         return _read(wanted, after)
 
     def answer(self, query: str, at: int | None = None) -> KeptAnswer:
@@ -167,8 +173,9 @@ class HistoryRing:
             if not state.known:
                 return KeptAnswer(None, at, watermark, _unknown(state))
             if state.query.mode == "changes":
-                if _lost_by(state, at):
-                    return KeptAnswer(None, at, watermark, _unknown(state))
+                problem = _gap_at(state, at)
+                if problem is not None:
+                    return KeptAnswer(None, at, watermark, problem)
                 parts = [part for part in state.parts if part.first is not None and part.first <= at]
                 return KeptAnswer(_folded(segment.base(state) + segment.tables(parts), state.query, at), at, watermark)
             return _after_batch(segment, state, at, watermark)
@@ -208,31 +215,45 @@ def _after_batch(segment: Segment, state: QueryState, at: int, watermark: int) -
     """The answer after the last batch that was final by an instant: in modes `net` and `upsert`, nothing finer is kept."""
     parts: list[Part] = []
     clock = state.start_clock
-    for part in state.parts:
-        if part.clock is not None and part.clock > at + 1:
+    for part, reached in zip(state.parts, _reached(state.parts), strict=True):
+        if reached is None or reached > at + 1:
             break
-        if part.lost:
+        if part.kept is Kept.NOTHING:
             return KeptAnswer(None, at, watermark, _unknown(state))
         parts.append(part)
-        clock = part.clock if part.clock is not None else clock
+        clock = reached
     found = _folded(segment.base(state) + segment.tables(parts), state.query)
     final = _known(clock)
     return KeptAnswer(found, at if final is None else final - 1, watermark)
 
 
-def _lost_by(state: QueryState, at: int) -> bool:
-    """Whether changes up to an instant were lost."""
-    clock = state.start_clock
-    for part in state.parts:
-        if part.lost and (clock is None or clock <= at):
-            return True
+def _reached(parts: list[Part]) -> list[int | None]:
+    """The clocks after batches; of one whose clock is not known, that of the next, which is not earlier."""
+    found: list[int | None] = []
+    clock: int | None = None
+    for part in reversed(parts):
         clock = part.clock if part.clock is not None else clock
-    return False
+        found.append(clock)
+    return found[::-1]
+
+
+def _gap_at(state: QueryState, at: int) -> str | None:
+    """Why the answer at an instant is unknown: changes up to it were lost, or those of its batch are kept as a whole only."""
+    clock = state.start_clock
+    for part, reached in zip(state.parts, _reached(state.parts), strict=True):
+        if clock is not None and clock > at:
+            break
+        if part.kept is Kept.NOTHING:
+            return _unknown(state)
+        if part.kept is Kept.NET and (reached is None or reached > at):
+            return "not known: this instant is within a batch whose changes were too many to be kept one by one"
+        clock = reached if reached is not None else clock
+    return None
 
 
 def _unknown(state: QueryState) -> str:
     if state.known:
-        return "not known: the changes of a batch were too many to be kept; a larger --history keeps more"
+        return "not known: a batch changed more of the answer than is kept; a larger --history keeps more"
     return "not known: the history does not reach back to the query's start, or its answer is too large to be kept"
 
 

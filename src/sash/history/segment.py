@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ class Segment:
                 self.written = meta["time"]
                 self._add(meta["number"], meta["parts"], record.payload)
             case "commit":
-                self.commit(meta["number"])
+                self.commit(meta["number"], meta.get("clocks", {}))
 
     def _add(self, number: int, parts: dict[str, list[Any]], payload: int) -> None:
         found = {name: Part.of(number, part, payload) for name, part in parts.items()}
@@ -91,12 +92,15 @@ class Segment:
         else:
             self.pending.setdefault(number, {}).update(found)
 
-    def commit(self, number: int) -> None:
-        """Take the batches up to a number as committed."""
+    def commit(self, number: int, clocks: Mapping[str, int] | None = None) -> None:
+        """Take the batches up to a number as committed; `clocks` has those of queries that the last batch did not know."""
         for one in sorted(self.pending):
             if one <= number:
                 self._publish(self.pending.pop(one))
         self.committed = max(self.committed, number)
+        for name, clock in (clocks or {}).items():
+            if name in self.queries:
+                self.queries[name].pass_clock(number, clock)
 
     def _publish(self, parts: dict[str, Part]) -> None:
         for name, part in parts.items():

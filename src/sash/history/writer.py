@@ -1,8 +1,9 @@
 """The history of a job: a ring of segments in its run folder, which a thread of the job writes.
 
 Each segment begins with the answers of all queries, so that the oldest can be removed. A batch is written when its sinks
-have it, and published by a second record when it is known to be committed. Nothing waits for the thread: what it cannot
-keep is marked as lost, and answers of that query are then unknown.
+have it, and published by a second record when it is known to be committed. A batch waits for its record, for a bounded
+time, so that a process that is killed leaves none out. Of a batch with too many changes the net effect is kept: its changes
+cannot be listed, and the answer after it is known. If even that is too large, answers of the query are unknown.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sash.history.answers import encode_table, fold
+from sash.history.answers import encode_table, fold, net_effect
 from sash.history.limits import HistoryLimits
-from sash.history.outputs import KeptQuery, Part, QueryState, part_of
+from sash.history.outputs import Kept, KeptQuery, Part, QueryState, part_of
 from sash.history.records import pack, read_records, segment_number, segment_path, segments
 from sash.history.segment import Segment
 from sash.private_folders import make_private
@@ -35,8 +37,22 @@ _MOST_WAITING = 32 << 20
 Clock = Callable[[], float]
 
 
+@dataclass(frozen=True)
+class Given:
+    """What the sink of a query got in a batch, or its net effect, and the clock of the query, as far as it is known."""
+
+    table: pa.Table | None
+    clock: int | None
+    kept: Kept
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return 0 if self.table is None else int(self.table.nbytes)
+
+
 class HistoryWriter:
-    """Keeps the history of a job in a folder. Apart from `open`, its methods return at once; they never raise errors.
+    """Keeps the history of a job in a folder. Its methods never raise errors, and all but `settle` and `close` return at once.
 
     `fresh` says that the job has not run before, so that all answers are empty. `switched` is the number under which a
     change of the job was delivered, if there was one since the last batch.
@@ -48,7 +64,9 @@ class HistoryWriter:
         self._waiting = 0
         self._lock = threading.Lock()
         self._running: int | None = None
-        self._parts: dict[str, tuple[pa.Table | None, int | None]] = {}
+        self._parts: dict[str, Given] = {}
+        self._queries: dict[str, KeptQuery] = {}
+        self._told: set[str] = set()
         self._segment: Segment | None = None
         self._handle = -1
         self._broken = False
@@ -57,32 +75,53 @@ class HistoryWriter:
 
     def open(self, queries: Sequence[KeptQuery], *, fresh: bool = False, switched: int | None = None) -> None:
         """Continue the history of the last run with these queries."""
+        self._queries = {query.name: query for query in queries}
         self._submit(lambda: self._open(queries, fresh, switched))
 
     def set_queries(self, queries: Sequence[KeptQuery]) -> None:
         """Note that queries were added to the running job or removed from it."""
+        self._queries = {query.name: query for query in queries}
         self._submit(lambda: self._change(queries))
 
-    def begin(self, number: int, done: Collection[str] = ()) -> None:
-        """Begin or repeat a batch; the sinks of the queries in `done` have it already. Batches before it are committed."""
-        names = frozenset(done)
+    def begin(self, number: int) -> None:
+        """Begin or repeat a batch. Batches before it are committed."""
         with self._lock:
             self._running, self._parts = number, {}
-        self._submit(lambda: self._begin(number, names))
+        self._submit(lambda: self._begin(number))
 
-    def add(self, query: str, number: int, table: pa.Table | None, clock: int | None) -> None:
-        """Keep what the sink of a query got; None is more than can be kept."""
-        if table is not None:
-            with self._lock:
-                self._waiting += table.nbytes
-                if self._waiting > max(_MOST_WAITING, self._limits.size // 2):
-                    self._waiting -= table.nbytes
-                    table = None
+    def add(self, query: str, number: int, table: pa.Table | None, clock: int | None, *, net: bool = False) -> None:
+        """Keep what the sink of a query got, or its net effect; None is more than can be kept."""
+        given = self._admitted(query, number, table, clock, net)
         with self._lock:
             if self._running == number:
-                self._parts[query] = table, clock
+                self._parts[query] = given
                 return
-        self._submit(lambda: self._write(number, {query: (table, clock)}))
+        self._submit(lambda: self._write(number, {query: given}))
+
+    def _admitted(self, query: str, number: int, table: pa.Table | None, clock: int | None, net: bool) -> Given:
+        """What may wait for the thread: the changes, their net effect, or nothing."""
+        known = self._queries.get(query)
+        tries = [(table, Kept.NET if net else Kept.ALL)] if table is not None else []
+        for given, kept in tries:
+            assert given is not None
+            with self._lock:
+                if self._waiting + given.nbytes <= max(_MOST_WAITING, self._limits.size // 2):
+                    self._waiting += given.nbytes
+                    if kept is Kept.NET:
+                        self._tell(query, number, "their net effect is kept, and readers of changes must start again")
+                    return Given(given, clock, kept)
+            if kept is Kept.ALL and known is not None:
+                tries.append((net_effect(given, known.mode, known.key), Kept.NET))
+        self._tell(query, number, "its answer is unknown to the console from now on; a larger --history keeps more")
+        return Given(None, clock, Kept.NOTHING)
+
+    def _tell(self, query: str, number: int, what: str) -> None:
+        """Warn once of each query of which not all is kept."""
+        if query not in self._told:
+            self._told.add(query)
+            logging.getLogger("sash").warning(
+                "query %s: batch %s has more changes than its history keeps one by one: %s", query, number, what
+            )
 
     def end(self, number: int) -> None:
         """Write the batch that was begun."""
@@ -90,9 +129,19 @@ class HistoryWriter:
             parts, self._running, self._parts = self._parts, None, {}
         self._submit(lambda: self._write(number, parts))
 
-    def commit(self, number: int) -> None:
-        """Publish the batches up to a number: they are committed."""
-        self._submit(lambda: self._commit(number))
+    def settle(self, seconds: float) -> bool:
+        """Wait until all that was submitted is written, but no longer than this; return whether it is."""
+        written = threading.Event()
+        self._submit(written.set)
+        until = time.monotonic() + seconds
+        while not written.wait(0.1):
+            if self._broken or time.monotonic() > until:
+                return False
+        return True
+
+    def commit(self, number: int, clocks: Mapping[str, int] | None = None) -> None:
+        """Publish the batches up to a number: they are committed. `clocks` are those of queries after the last of them."""
+        self._submit(lambda: self._commit(number, clocks or {}))
 
     def close(self) -> None:
         """Write what waits, and end the thread."""
@@ -194,7 +243,7 @@ class HistoryWriter:
         written = bytearray(pack(meta, bytes(payload)))
         for batch, parts in sorted(before.pending.items()) if before is not None else ():
             assert before is not None
-            tables = {n: (None if p.lost else self._table(before, p), p.clock) for n, p in parts.items()}
+            tables = {name: Given(self._table(before, part), part.clock, part.kept) for name, part in parts.items()}
             written += self._batch_record(batch, tables)
         path = segment_path(self._folder, number)
         draft = path.with_suffix(".part")
@@ -220,7 +269,7 @@ class HistoryWriter:
         found = fold(tables, state.query.mode, state.query.key)
         return encode_table(found) if found.num_rows else None
 
-    def _begin(self, number: int, done: Collection[str]) -> None:
+    def _begin(self, number: int) -> None:
         segment = self._segment
         assert segment is not None
         segment.read_on()
@@ -231,13 +280,7 @@ class HistoryWriter:
             self._lose(number)
             return
         if segment.last >= 0 and number - 1 > segment.committed:
-            self._commit(number - 1)
-        had = segment.pending.get(number, {})
-        lost: dict[str, tuple[pa.Table | None, int | None]] = {
-            name: (None, None) for name in done if name not in had and name in segment.queries
-        }
-        if lost:
-            self._write(number, lost)
+            self._commit(number - 1, {})
 
     def _lose(self, number: int) -> None:
         """Begin anew: batches are missing, so that no answer is known."""
@@ -251,40 +294,48 @@ class HistoryWriter:
         for path in segments(self._folder)[:-1]:
             path.unlink()
 
-    def _write(self, number: int, parts: Mapping[str, tuple[pa.Table | None, int | None]]) -> None:
-        waited = sum(table.nbytes for table, _ in parts.values() if table is not None)
+    def _write(self, number: int, parts: Mapping[str, Given]) -> None:
+        waited = sum(given.size for given in parts.values())
         self._append(self._batch_record(number, parts))
         with self._lock:
             self._waiting -= waited
 
-    def _batch_record(self, number: int, parts: Mapping[str, tuple[pa.Table | None, int | None]]) -> bytes:
+    def _batch_record(self, number: int, parts: Mapping[str, Given]) -> bytes:
         payload, found = bytearray(), {}
-        for name, (table, clock) in parts.items():
-            if table is None:
-                found[name] = Part(number, 0, clock, lost=True).to_json()
-                continue
-            part = part_of(number, table, clock)
-            data = encode_table(table) if table.num_rows else b""
-            if len(data) > self._limits.size // 4:
-                part, data = Part(number, 0, clock, lost=True), b""
+        for name, given in parts.items():
+            part, data = self._encoded(name, number, given)
             place = (len(payload), len(data)) if data else None
-            found[name] = Part(number, part.rows, clock, part.first, part.last, place, part.lost).to_json()
+            found[name] = replace(part, place=place).to_json()
             payload += data
         meta: dict[str, Any] = {"kind": "batch", "number": number, "time": self._clock(), "parts": found}
         return pack(meta, bytes(payload))
+
+    def _encoded(self, query: str, number: int, given: Given) -> tuple[Part, bytes]:
+        """The part of a query with its bytes; with its net effect, if there are too many."""
+        table, kept, known = given.table, given.kept, self._queries.get(query)
+        while kept is not Kept.NOTHING:
+            data = encode_table(table) if table is not None and table.num_rows else b""
+            if len(data) <= self._limits.size // 4:
+                return Part(number, 0, given.clock, kept=kept) if table is None else part_of(
+                    number, table, given.clock, kept
+                ), data
+            if kept is Kept.NET or known is None:
+                break
+            table, kept = net_effect(table, known.mode, known.key), Kept.NET
+        return Part(number, 0, given.clock, kept=Kept.NOTHING), b""
 
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self._handle, view) :]
 
-    def _commit(self, number: int) -> None:
+    def _commit(self, number: int, clocks: Mapping[str, int]) -> None:
         segment = self._segment
         assert segment is not None
         segment.read_on()
-        if number <= segment.committed:
+        if number <= segment.committed and not clocks:
             return
-        self._append(pack({"kind": "commit", "number": number}))
+        self._append(pack({"kind": "commit", "number": number, **({"clocks": clocks} if clocks else {})}))
         segment.read_on()
         self._bound(segment)
 
@@ -292,6 +343,10 @@ class HistoryWriter:
         """Begin the next segment if this one has its share of the bounds, and remove old ones."""
         now, size = self._clock(), segment.end
         assert segment.begun is not None
+        if any(state.awaits_clock for state in segment.queries.values()):
+            if size > self._limits.size:
+                self._lose(segment.last + 1)
+            return
         share = self._limits.size // _SEGMENTS
         if size > share or (now - segment.begun > self._limits.seconds / _SEGMENTS and segment.has_parts):
             before = segment

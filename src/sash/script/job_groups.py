@@ -55,6 +55,13 @@ class SeparateQuery:
             self.running.finish()
             self.running = None
 
+    def drop(self) -> None:
+        """Stop the query for good."""
+        if self.running is not None:
+            self.running.stop()
+            if self.running.history is not None:
+                self.running.history.remove()
+
     def start(self) -> None:
         """Start the query, unless it has been started."""
         statement = self.member.statement

@@ -104,8 +104,7 @@ class SessionJobs:
         """Remove a query from its job, or stop a separate one."""
         separate = self._separate.pop(name.lower(), None)
         if separate is not None:
-            if separate.running is not None:
-                separate.running.stop()
+            separate.drop()
             return
         group = self._group_of(name)
         if group is not None:
@@ -184,8 +183,8 @@ class SessionJobs:
             new = self._separate.get(name)
             if new is not None and new.member.is_like(old.member):
                 new.running = old.running
-            elif old.running is not None:
-                old.running.stop()
+            else:
+                old.drop()
         running = {group.name: group for group in before._groups.values() if group.name is not None}
         names = job_names(self._queries(), {name: group.names for name, group in running.items()})
         for key, name in names.items():

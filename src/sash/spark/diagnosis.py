@@ -46,7 +46,7 @@ def locate_bad_row(error: SashError, *, inputs: QueryInputs, planned: Planned, c
         "(is it complete, and are its columns in the declared order?), or drop such rows: BAD ROWS DROP, in Python "
         'bad_rows="drop"'
     )
-    error.args = (located,)
+    error.args, error.row = (located,), f"{row} in {file}"
     return error
 
 

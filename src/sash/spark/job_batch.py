@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sash.plan.alike import QUERY
+from sash.plan.options import Mode
 from sash.sizes import size_text
 from sash.spark.batch_metrics import BatchMetrics, combined
 from sash.spark.job_history import JobHistory
@@ -26,7 +27,7 @@ from sash.spark.messages import ANSWER, LARGE, METRICS, OUTPUT
 from sash.spark.parking import Parking
 from sash.spark.rejected import BadRowLimit
 from sash.spark.resumption import Resumption, ShardAnswer
-from sash.spark.sinks.batch import Batch, Unpack, split_answers, typed_schema
+from sash.spark.sinks.batch import Batch, NetEffect, Unpack, split_answers, typed_schema, whole_effect
 from sash.spark.sinks.start import WriteFailure
 from sash.spark.sql_types import arrow_struct, from_arrow, spark_struct, to_arrow
 
@@ -148,20 +149,24 @@ class BatchFunction:
         writing: dict[str, Future[Delivery]] = {}
         outputs = self.outputs
         if self.history is not None:
-            self.history.begin(self.first + number, done)
+            self.history.begin(self.first + number)
         self.resumption.take(messages.answers, messages.blobs, self.first + number)
         for output, batch in self._batches(self.rejected, persisted, messages):
             if output.name not in done and batch.rows:
                 self._put(output, batch, self.first + number)
         for limit in self.limits.values():
             limit.check(total)
+        repeated = set()
         for output, batch in self._batches(outputs, persisted, messages):
+            batch.clock = total.outputs.get(str(output.position), {}).get("clock")
             if output.name not in done:
-                batch.clock = total.outputs.get(str(output.position), {}).get("clock")
                 writing[output.name] = self._pool.submit(self._put, output, batch, self.first + number)
+            elif self.history is not None:
+                repeated.add(output.name)
+                output.repeat(batch, self.first + number)
         if self.history is not None:
             for output in outputs:
-                if output.number is not None and output.name not in writing and output.name not in done:
+                if output.number is not None and output.name not in writing and output.name not in repeated:
                     clock = total.outputs.get(str(output.position), {}).get("clock")
                     self.history.advance(output.name, self.first + number, clock)
         # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
@@ -220,7 +225,12 @@ def _batch_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) ->
     packed = persisted.where(f"channel = {OUTPUT} AND output = {output.position}").select("blob")
     schema = spark_struct(typed_schema(spec.schema, spec.time))
     frame = from_arrow(packed.mapInArrow(unpack, arrow_struct(schema)), schema)
-    return Batch(frame.count(), False, lambda: to_arrow(frame), lambda: frame, spark)
+
+    def net_effect(mode: Mode, key: tuple[int, ...] | None, most: int) -> pa.Table | None:
+        rows = packed.mapInArrow(NetEffect(unpack, mode, key, most), arrow_struct(schema))
+        return whole_effect(to_arrow(from_arrow(rows, schema)))
+
+    return Batch(frame.count(), False, lambda: to_arrow(frame), lambda: frame, spark, net_effect)
 
 
 def _answers_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) -> dict[int, pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _NO_CHANGES = pa.table({})
 _MOST_ROWS = 200_000
-"""The largest batch of a query that is brought to the driver for its history if its sink writes it from Spark."""
+"""The largest batch of a query that is brought to the driver for its history if its sink writes it from Spark; of larger ones
+their net effect is."""
+_PATIENCE = 1.0
+"""For how many seconds at most the end of a batch waits until the history has it."""
 
 Record = Callable[["Batch", int], None]
 """Keeps the changes that a sink got, with the number of their batch."""
@@ -47,12 +50,13 @@ class JobHistory:
         """Note that queries were added or removed."""
         self._writer.set_queries([_kept(*one) for one in outputs])
 
-    def record(self, query: str) -> Record:
+    def record(self, query: str, spec: OutputSpec) -> Record:
         """What an output calls with the changes that its sink got."""
 
         def keep(batch: Batch, number: int) -> None:
             small = batch.small or batch.rows <= _MOST_ROWS
-            self._writer.add(query, number, batch.table if small else None, batch.clock)
+            table = batch.table if small else batch.net_effect(spec.mode, spec.key, _MOST_ROWS)
+            self._writer.add(query, number, table, batch.clock, net=not small)
 
         return keep
 
@@ -60,17 +64,22 @@ class JobHistory:
         """Note the clock of a query that has no changes in a batch."""
         self._writer.add(query, number, _NO_CHANGES, clock)
 
-    def begin(self, number: int, done: Collection[str]) -> None:
-        """Begin or repeat a batch, which the sinks of the queries in `done` have already."""
-        self._writer.begin(number, done)
+    def begin(self, number: int) -> None:
+        """Begin or repeat a batch."""
+        self._writer.begin(number)
 
     def end(self, number: int) -> None:
-        """Write a batch, whether it succeeded or not."""
+        """Write a batch, whether it succeeded or not, before Spark commits it."""
         self._writer.end(number)
+        self.settle()
 
-    def commit(self, number: int) -> None:
-        """Publish the batches up to a number."""
-        self._writer.commit(number)
+    def settle(self) -> None:
+        """Wait until what was recorded is written, but not for long."""
+        self._writer.settle(_PATIENCE)
+
+    def commit(self, number: int, clocks: Mapping[str, int] | None = None) -> None:
+        """Publish the batches up to a number, with the clocks of queries that the last of them did not know."""
+        self._writer.commit(number, clocks)
 
     def close(self) -> None:
         """End the history."""

@@ -45,6 +45,8 @@ class JobOutput:
     """From when the answer is complete. With WHEN COMPLETE, the outbox keeps the changes until then."""
     record: Record = field(default=lambda _, __: None)
     """Keeps the changes that the sink got for the history of the job."""
+    settle: Callable[[], None] = lambda: None
+    """Waits, for a bounded time, until the history has them."""
     _write: WriteBatch | None = None
 
     def __post_init__(self) -> None:
@@ -76,6 +78,13 @@ class JobOutput:
                     raise _named(self.name, problem) from problem
                 self.outbox.add(number, batch.table)
                 self.parking.park(self.name, "sink", _text(problem), number)
+
+    def repeat(self, batch: Batch, number: int) -> None:
+        """Keep for the history a batch that the sink got before the process died; what is in the outbox comes later."""
+        with self.lock:
+            parked = self.parking[self.name]
+            if (parked is None or parked.resuming) and not self._stands() and not self.completion.holds:
+                self.record(batch, number)
 
     def _stands(self) -> bool:
         """Whether the operators of all alike queries stand still."""
@@ -117,6 +126,7 @@ class JobOutput:
             batch = self.to_batch(table)
             write(batch, number)
             self.record(batch, number)
+            self.settle()
 
         return self.outbox.deliver(deliver)
 

@@ -80,7 +80,7 @@ class JobOutputs:
             template, query = planned.members[member.name]
             made.template, made.number = template.name, query.number
         if self.history is not None and member.window is None:
-            made.record = self.history.record(member.name)
+            made.record, made.settle = self.history.record(member.name, spec), self.history.settle
         return made
 
     def rejected(self, planned: PlannedJob) -> list[JobOutput]:

@@ -171,6 +171,8 @@ class JobProgress:
         self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
         self.shards: dict[str, list[Mapping[str, Any]]] = {}
         """The figures of every shard in the last batch, by stage."""
+        self.operator_shards: dict[str, list[Mapping[str, Any]]] = {}
+        """The counts of every shard in the last batch, by operator."""
         self.backlog: int | None = None
         """The rows that the sources have and the job has not read, after the last batch, where the sources tell."""
         self.on_committed: Callable[[int], None] = lambda _: None
@@ -226,6 +228,7 @@ class JobProgress:
             total, parts, deliveries, sinks, ended = self._recorded.pop(batch)
             number, fresh = self._first + batch, []
             self._attribute(number, total, deliveries, sinks)
+            self.operator_shards = _by_operator(parts)
             self.shards, self.backlog = _by_shard(parts), backlog(report.get("sources") or ())
             for name, query in self.queries.items():
                 seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
@@ -317,6 +320,15 @@ def _by_shard(parts: Sequence[BatchMetrics]) -> dict[str, list[Mapping[str, Any]
     for part in parts:
         for stage, figures in part.stages.items():
             found.setdefault(stage, []).append(figures)
+    return found
+
+
+def _by_operator(parts: Sequence[BatchMetrics]) -> dict[str, list[Mapping[str, Any]]]:
+    """What every shard measured of an operator, by its name."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for part in parts:
+        for name, counts in part.operators.items():
+            found.setdefault(name, []).append(counts)
     return found
 
 

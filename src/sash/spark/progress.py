@@ -132,12 +132,12 @@ class ProgressTracker:
         self._progress = Progress(operators)
         self._observation = observation
         self._pending: list[dict[str, Any]] = []
-        self._callback: Callable[[dict[str, Any]], None] | None = None
+        self._callbacks: list[Callable[[dict[str, Any]], None]] = []
         self._lock = threading.Lock()
 
     def subscribe(self, callback: Callable[[dict[str, Any]], None]) -> None:
         """Call a function with the progress of every batch from now on."""
-        self._callback = callback
+        self._callbacks.append(callback)
 
     def update(self, reports: Sequence[Any] | None = None) -> None:
         """Count these reports; without them, or if batches before them are missing, the last 100, which Spark keeps."""
@@ -149,9 +149,9 @@ class ProgressTracker:
             if self._observation is not None:
                 self._observation.take(reports)
             self._pending = [*self._pending, *fresh][-_MAX_PENDING:]
-        if self._callback is not None:
-            for progress in fresh:
-                self._callback(progress)
+        for progress in fresh:
+            for callback in self._callbacks:
+                callback(progress)
 
     def drain(self) -> list[dict[str, Any]]:
         """Return the progress of every batch that ended since the last call."""

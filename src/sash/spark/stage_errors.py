@@ -30,7 +30,8 @@ def naming_queries(queries: Sequence[str]) -> Iterator[None]:
     except Exception as problem:
         if not any(queries):
             raise
-        raise StageError.of(queries, f"{type(problem).__name__}: {problem}") from problem
+        notes = "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
+        raise StageError.of(queries, f"{type(problem).__name__}: {problem}{notes}") from problem
 
 
 def queries_in_text(queries: Sequence[str]) -> str:

@@ -121,9 +121,9 @@ def fact(what: str, value: Child, more: Child = None, picture: Child = None) -> 
     )
 
 
-def facts(*given: Markup) -> Markup:
+def facts(*given: Markup, class_: str = "facts") -> Markup:
     """Figures side by side."""
-    return tag("div", given, class_="facts")
+    return tag("div", given, class_=class_)
 
 
 def state(text: str) -> Markup:

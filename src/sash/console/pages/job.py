@@ -65,7 +65,8 @@ def job_figures(status: Values) -> Markup:
         fact("Late rows", formats.count(_total(jobs, "total_late")), "since the start"),
         fact("Bad rows", formats.count(_total(jobs, "total_bad")), "since the start"),
         fact("Rows ahead", formats.count(_total(jobs, "total_ahead")), "dropped by MAX JUMP since the start"),
-        fact("Backlog", formats.count(status.get("backlog_rows")), _catch_up(status)),
+        fact("Backlog", backlog(status), _catch_up(status)),
+        class_="facts five",
     )
 
 
@@ -145,9 +146,26 @@ def _problem(query: Values) -> Markup | None:
     return tag("div", "not yet complete", class_="soft") if query.get("complete") is False else None
 
 
-def _catch_up(status: Values) -> str | None:
+def backlog(status: Values) -> str:
+    """What waits in the sources, as far as they tell.
+
+    >>> backlog({"backlog_rows": 12_000, "backlog_files": 1}), backlog({"backlog_rows": None})
+    ('12,000 rows, 1 file', 'unknown')
+    """
+    parts = []
+    for name in ("row", "file"):
+        count = status.get(f"backlog_{name}s")
+        parts += [] if count is None else [f"{formats.count(count)} {name}{'' if count == 1 else 's'}"]
+    return ", ".join(parts) or "unknown"
+
+
+def _catch_up(status: Values) -> str:
     left = status.get("catch_up_seconds")
-    return None if left is None else f"rows; {formats.seconds(left)} to catch up" if left else "nothing to catch up"
+    if left:
+        return f"{formats.seconds(left)} to catch up"
+    if status.get("backlog_rows") is None and status.get("backlog_files") is None:
+        return "the sources do not tell"
+    return "nothing to catch up" if left is not None else "time to catch up unknown"
 
 
 def _line(batches: list[Values], name: str, title: str) -> tuple[None, Markup | None]:

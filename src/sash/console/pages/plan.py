@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from sash.console.pages import formats
 from sash.console.pages.frame import Fragment, every_second, listing
-from sash.console.pages.markup import Child, Markup, tag
+from sash.console.pages.markup import Child, Markup, join, tag
 from sash.console.pages.model import Poll, Values
 from sash.console.pages.plan_picture import plan_picture
+from sash.console.plan_figures import skew
+
+_MOST_SHARDS = 200
 
 
 def show_plan(poll: Poll) -> None:
@@ -32,7 +35,9 @@ def _plan(plan: Values) -> list[Markup]:
             "leg: runs in Spark's own engine",
         ),
         tag("span", tag("i", style="background: var(--busy); opacity: .4"), "busiest operators"),
-        tag("span", tag("i", style="background: var(--full)"), "time per shard"),
+        tag(
+            "span", tag("i", style="background: var(--full)"), "time per shard of a stage, or, below it, of an operator"
+        ),
         tag("span", "\N{MULTIPLICATION SIGN}n: shared by n queries"),
         class_="legend",
     )
@@ -41,7 +46,7 @@ def _plan(plan: Values) -> list[Markup]:
         tag("section", tag("h2", f"Dataflow of {plan['name']}"), plan_picture(plan), legend, class_="card"),
         tag("section", tag("h2", "Operators"), _operators(plan), class_="card", style=gap),
         tag("section", tag("h2", "Adaptive choices"), _choices(plan.get("choices") or []), class_="card", style=gap),
-        tag("section", tag("h2", "Shards"), _shards(plan.get("stages") or []), class_="card", style=gap),
+        tag("section", tag("h2", "Shards"), _shards(plan), class_="card", style="margin: 14px 0"),
     ]
 
 
@@ -55,6 +60,7 @@ def _operators(plan: Values) -> Markup:
         ("State rows", True),
         ("State", True),
         ("Time", True),
+        ("Skew", True),
         ("Current choice", False),
     ]
     nodes = [node for node in plan["nodes"] if node.get("kind") == "operator"]
@@ -70,6 +76,7 @@ def _operators(plan: Values) -> Markup:
             formats.count(node.get("state_rows")),
             formats.size(node.get("state_bytes")),
             formats.seconds(node.get("seconds")),
+            _skew(node.get("shards") or []),
             node.get("choice") or chosen.get(node["id"]) or formats.NONE,
         ]
         for node in nodes
@@ -77,29 +84,46 @@ def _operators(plan: Values) -> Markup:
     return listing(heads, rows, "The plan has no operators")
 
 
-def _shards(stages: list[Values]) -> Markup:
+def _shards(plan: Values) -> Markup:
+    """The shards of every stage, and of each of its operators, those with the most skew first."""
     heads = [
-        ("Stage", True),
+        ("Stage or operator", False),
         ("Shard", True),
+        ("Rows in", True),
+        ("Rows out", True),
         ("State rows", True),
+        ("State", True),
         ("Time", True),
-        ("Of the stage's time", True),
+        ("Of all shards' time", True),
     ]
+    named = [(f"Stage {stage.get('index')}", "", stage.get("shards") or []) for stage in plan.get("stages") or []]
+    operators = [node for node in plan["nodes"] if node.get("kind") == "operator" and node.get("shards")]
+    operators.sort(key=lambda node: -(skew(node["shards"]) or 0))
+    named += [(f"{node.get('label')}", f"in stage {node.get('stage')}", node["shards"]) for node in operators]
     rows: list[list[Child]] = []
-    for stage in stages:
-        shards = stage.get("shards") or []
+    for label, where, shards in named:
         whole = sum(shard.get("seconds") or 0 for shard in shards)
         rows += [
             [
-                stage.get("index"),
-                shard.get("shard", number),
+                [tag("strong", label), tag("span", f" {where}", class_="soft") if where else None],
+                shard.get("shard"),
+                formats.count(shard.get("rows_in")),
+                formats.count(shard.get("rows_out")),
                 formats.count(shard.get("state_rows")),
+                formats.size(shard.get("state_bytes")),
                 formats.seconds(shard.get("seconds")),
                 f"{(shard.get('seconds') or 0) / whole:.0%}" if whole else formats.NONE,
             ]
-            for number, shard in enumerate(shards)
+            for shard in shards
         ]
-    return listing(heads, rows, "No shard has run yet")
+    more = len(rows) - _MOST_SHARDS
+    listed = listing(heads, rows[:_MOST_SHARDS], "No shard has run yet")
+    return listed if more <= 0 else join([listed, tag("div", f"{more:,} more rows", class_="soft")])
+
+
+def _skew(shards: list[Values]) -> str:
+    found = skew(shards)
+    return formats.NONE if found is None else f"{found:.1f}"
 
 
 def _choices(choices: list[Values]) -> Markup:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sash.console.pages import formats
 from sash.console.pages.markup import Markup, join, tag
 from sash.console.pages.model import Values
+from sash.console.plan_figures import skew
 
 _W, _H, _GAP_X, _GAP_Y, _PAD, _HEAD = 186, 62, 84, 22, 14, 40
 
@@ -162,7 +163,9 @@ def _stage(block: Block) -> Markup:
                 class_=f"shard{hot}",
             )
         )
-    skew = f"{len(loads)} shards, skew {max(loads) / mean:.1f}" if mean else f"{len(loads)} shards" if loads else ""
+    uneven = skew(shards)
+    counted = f"{len(loads)} shards" if len(loads) != 1 else "1 shard"
+    text = "" if not loads else counted if uneven is None else f"{counted}, skew {uneven:.1f}"
     return join(
         [
             tag("rect", x=block.x, y=block.y, width=block.width, height=block.height, rx=8, class_="stage"),
@@ -175,7 +178,7 @@ def _stage(block: Block) -> Markup:
                 class_="title",
             ),
             bars,
-            tag("text", skew, x=block.x + 18 + room * 6, y=block.y + 34, class_="soft", font_size=11),
+            tag("text", text, x=block.x + 18 + room * 6, y=block.y + 34, class_="soft", font_size=11),
         ]
     )
 
@@ -185,9 +188,11 @@ def _node(node: Values, place: tuple[int, int], busiest: float) -> Markup:
     heat = (node.get("seconds") or 0) / busiest if busiest else 0
     kind = {"leg": "leg", "output": "output"}.get(node.get("kind") or "", "node")
     kept = (
-        f"{formats.count(node['state_rows'])} rows · {formats.size(node.get('state_bytes'))}"
-        if node.get("state_rows") is not None
-        else ""
+        ""
+        if node.get("state_rows") is None
+        else f"{formats.count(node['state_rows'])} rows · {formats.size(node.get('state_bytes'))}"
+        if node["state_rows"] or node.get("state_bytes")
+        else "no state"
     )
     spent = formats.seconds(node["seconds"]) if node.get("seconds") else ""
     tip = "\n".join(
@@ -222,8 +227,34 @@ def _node(node: Values, place: tuple[int, int], busiest: float) -> Markup:
             class_="soft",
         ),
         tag("text", spent, x=x + _W - 8, y=y + 53, text_anchor="end", class_="soft"),
+        _shares(node.get("shards") or [], x, y),
         data_node=node["id"],
     )
+
+
+def _shares(shards: list[Values], x: int, y: int) -> list[Markup]:
+    """Each shard's share of an operator's time, side by side along its lower edge."""
+    whole = sum(shard.get("seconds") or 0 for shard in shards)
+    if len(shards) < 2 or not whole:
+        return []
+    drawn, left = [], float(x + 4)
+    for shard in shards:
+        width = (_W - 8) * (shard.get("seconds") or 0) / whole
+        tip = f"shard {shard['shard']}: {formats.seconds(shard['seconds'])}, {formats.count(shard['state_rows'])} rows in state"
+        if width >= 1:
+            drawn.append(
+                tag(
+                    "rect",
+                    tag("title", tip),
+                    x=f"{left:.1f}",
+                    y=y + _H - 4,
+                    width=f"{width - 1:.1f}",
+                    height=3,
+                    class_="part",
+                )
+            )
+        left += width
+    return drawn
 
 
 def _ends(edge: Values, places: dict[str, tuple[int, int]]) -> tuple[int, int, int, int]:

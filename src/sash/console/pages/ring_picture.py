@@ -1,4 +1,4 @@
-"""A kept window as the ring of its sub-windows, the oldest after the top, clockwise."""
+"""A kept window as the ring of its sub-windows, the oldest after the top, clockwise, and inside it what reads have reached."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sash.console.pages.markup import Markup, tag
 from sash.console.pages.model import Values
 
 _SIZE, _OUTER, _INNER = 300, 140, 92
+_MOST_READS, _READ = 3, 6
 
 
 def ring_picture(window: Values) -> Markup:
@@ -32,6 +33,8 @@ def ring_picture(window: Values) -> Markup:
                 class_="due",
             )
         )
+    for place, read in enumerate([one for one in window.get("reads") or [] if one.get("versions")][:_MOST_READS]):
+        drawn += _reached(read, [part.get("number") for part in parts], _INNER - 6 - 9 * place, (gap, whole))
     middle = _SIZE // 2
     held = sum(part.get("rows") or 0 for part in parts)
     texts = [
@@ -58,6 +61,25 @@ def ring_picture(window: Values) -> Markup:
         aria_label=label,
         style="max-width: 100%",
     )
+
+
+def _reached(read: Values, numbers: list[int | None], radius: int, places: tuple[float, float]) -> list[Markup]:
+    """The arcs of a read: the sub-windows that it has read, those that it reads now, and those to come, in its order."""
+    versions, (gap, whole) = read["versions"], places
+    drawn = []
+    for i, number in enumerate(numbers):
+        if number in versions["done"]:
+            kind, tip = "done", "read"
+        elif number in versions["reading"]:
+            kind, tip = "reading", "being read"
+        elif number in versions["next"]:
+            kind, tip = "unread", f"number {versions['next'].index(number) + 1} of those to be read"
+        else:
+            continue
+        shape = _arc(i * whole + gap, (i + 1) * whole - gap, radius)
+        title = tag("title", f"read {read.get('id')}, {read.get('isolation')}: {tip}")
+        drawn.append(tag("path", title, d=shape, class_=f"read {kind}", stroke_width=_READ, data_read=number))
+    return drawn
 
 
 def _bound(at: int | None, window: Values) -> str:

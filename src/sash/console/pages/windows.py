@@ -60,8 +60,10 @@ def _window(window: Values) -> Markup:
             for name, text in (
                 ("full", "sub-window"),
                 ("current", "being filled"),
-                ("expired", "expired"),
                 ("warn", "replaced next"),
+                ("good", "inside: read by a query"),
+                ("busy", "being read"),
+                ("line", "still to be read"),
             )
         ],
         class_="legend",
@@ -81,7 +83,10 @@ def _window(window: Values) -> Markup:
             read.get("isolation"),
             read.get("priority"),
             [read.get("state"), f", waits for {read['waits_for']}" if read.get("waits_for") is not None else None],
-            f"{formats.count(read.get('read'))} of {formats.count(read.get('of'))}",
+            [
+                f"{formats.count(read.get('read'))} of {formats.count(read.get('of'))}",
+                tag("div", _order(read.get("versions")), class_="soft"),
+            ],
             formats.seconds(read.get("seconds")),
         ]
         for read in window.get("reads") or []
@@ -94,6 +99,16 @@ def _window(window: Values) -> Markup:
     )
     ring = tag("div", tag("div", ring_picture(window), legend), right, class_="kept")
     return tag("section", tag("h2", window["name"]), ring, class_="card", style="margin-bottom: 14px")
+
+
+def _order(versions: Values | None) -> str | None:
+    """Which sub-windows a read reads now, and which come next."""
+    if not versions:
+        return None
+    now, later = versions["reading"], versions["next"]
+    parts = [f"now {', '.join(map(str, now))}"] if now else []
+    parts += [f"then {', '.join(map(str, later[:4]))}{' …' if len(later) > 4 else ''}"] if later else []
+    return "; ".join(parts) or None
 
 
 def _micros(length: int | None) -> str:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
 from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
+from sash.operators.scalar.failing_row import every, name_row
 from sash.operators.scalar.functions import FUNCTIONS
 from sash.operators.scalar.lambdas import FAILING, HIGHER_ORDER
 from sash.operators.scalar.user_functions import call_user
@@ -54,6 +55,19 @@ def evaluate_all(
     """The value of each expression in each of the `rows` rows; these are all, or those at the positions `chosen`."""
     if rows == 0:
         return [pa.array([], expression.dtype) for expression in expressions]
+    try:
+        return _evaluate_all(expressions, columns, rows, chosen)
+    except Exception as problem:
+        places = every(rows) if chosen is None else chosen
+        name_row(
+            problem, expressions, columns, places, lambda some: _evaluate_all(expressions, columns, len(some), some)
+        )
+        raise
+
+
+def _evaluate_all(
+    expressions: Sequence[Expression], columns: Sequence[Array], rows: int, chosen: Numbers | None
+) -> list[Array]:
     given = _EvaluatedRows(columns, rows, chosen)
     return [broadcast(cast_datum(_evaluate(each, given), each.dtype), rows) for each in expressions]
 

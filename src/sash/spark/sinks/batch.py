@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from sash.history.answers import net_effect
 from sash.plan.sql_types import exported
 from sash.plan.types import STRING, Field, Schema, holds, is_sql_type, storage
 from sash.spark.sql_types import frame_of, spark_struct, to_arrow
@@ -23,6 +25,8 @@ from sash.variant_columns import encode_variants, exported_column, holds_variant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from sash.plan.options import Mode
 
 ADDED = ("_op", "_ts")
 """The columns of a change besides those of the row."""
@@ -40,7 +44,13 @@ class Batch:
     """
 
     def __init__(
-        self, rows: int, small: bool, table: Callable[[], pa.Table], frame: Callable[[], DataFrame], spark: SparkSession
+        self,
+        rows: int,
+        small: bool,
+        table: Callable[[], pa.Table],
+        frame: Callable[[], DataFrame],
+        spark: SparkSession,
+        net_effect: MakeNetEffect | None = None,
     ) -> None:
         self.rows = rows
         self.small = small
@@ -49,6 +59,7 @@ class Batch:
         """The clock of the query, if it is known: changes of earlier instants are in this batch, or in earlier ones."""
         self._make_table = table
         self._make_frame = frame
+        self._make_net_effect = net_effect
 
     @staticmethod
     def of_frame(frame: DataFrame, rows: int) -> Batch:
@@ -65,6 +76,12 @@ class Batch:
 
         return Batch(table.num_rows, True, lambda: readable_table(exported_table(table, typed), typed), frame, spark)
 
+    def net_effect(self, mode: Mode, key: tuple[int, ...] | None, most: int) -> pa.Table | None:
+        """The changes without those that cancel out, or the last of each key; None if a shard has more of them than `most`."""
+        if self._make_net_effect is not None and "table" not in self.__dict__:
+            return self._make_net_effect(mode, key, most)
+        return net_effect(self.table, mode, key)
+
     @cached_property
     def table(self) -> pa.Table:
         """The changes as an Arrow table on the driver."""
@@ -75,6 +92,8 @@ class Batch:
         """The changes as a DataFrame that is already computed."""
         return self._make_frame()
 
+
+MakeNetEffect = Callable[["Mode", tuple[int, ...] | None, int], "pa.Table | None"]
 
 WriteBatch = Callable[[Batch, int], None]
 """Writes a batch of changes, given its number."""
@@ -167,3 +186,34 @@ class Unpack:
         parts = [decode(blob) for blob in blobs]
         empty = ChangeBatch.empty([storage(field.dtype) for field in self.schema])
         return typed_table(concat([empty, *parts]).sorted(), self.schema, self.time)
+
+
+_TOO_MANY = "!"
+
+
+@dataclass(frozen=True)
+class NetEffect:
+    """As `Unpack`, with only the changes of all that a task gets that do not cancel out, or with the last one of each key.
+
+    If there are more than `most`, there is one row that says so.
+    """
+
+    unpack: Unpack
+    mode: Mode
+    key: tuple[int, ...] | None
+    most: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = self.unpack.table([blob.as_buffer() for batch in batches for blob in batch.column("blob")])
+        left = net_effect(table, self.mode, self.key)
+        if left.num_rows > self.most:
+            columns = [pa.array([_TOO_MANY]), *(pa.nulls(1, field.type) for field in list(left.schema)[1:])]
+            left = pa.table(columns, schema=left.schema)
+        yield from left.to_batches()
+
+
+def whole_effect(table: pa.Table) -> pa.Table | None:
+    """What `NetEffect` returned in all tasks, by time; None if a task had too much."""
+    if pc.any(pc.equal(table.column(0), _TOO_MANY)).as_py():
+        return None
+    return table.take(pc.sort_indices(table.column(1)))

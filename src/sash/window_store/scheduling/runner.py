@@ -108,6 +108,7 @@ class Runner:
                     "of": one.request.length,
                     "seconds": round(self._clock() - one.submitted, 3),
                     "restarts": one.seen_restarts,
+                    "versions": None if one.reader is None else scheduler.reached(one.reader),
                 }
                 for one in active
                 if one.scheduler is scheduler

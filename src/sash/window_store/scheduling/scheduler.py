@@ -152,6 +152,15 @@ class Scheduler:
             reader.claimed[version] = read
             return read
 
+    def reached(self, reader: Reader) -> dict[str, list[int]]:
+        """The versions that the query has read, those that it reads now, and the others in the order in which it would read them."""
+        with self._changed:
+            left, order = set(reader.unread), []
+            while left:
+                order.append(reader.isolation.pick(left, self.n))
+                left.remove(order[-1])
+            return {"done": sorted(reader.done), "reading": sorted(reader.claimed), "next": order}
+
     def finish(self, reader: Reader, read: Read) -> bool:
         """Complete a claimed read. False if it has become stale and must not be used."""
         with self._changed:
