@@ -87,7 +87,16 @@ class FakeView:
             "state": "running",
             "since": self.begun,
             "trigger_seconds": 1,
-            "jobs": [{**last, "name": "shop", "rows_per_second": last["rows_in"], "total_late": 3, "total_bad": 1}],
+            "jobs": [
+                {
+                    **last,
+                    "name": "shop",
+                    "rows_per_second": last["rows_in"],
+                    "total_late": 3,
+                    "total_bad": 1,
+                    "total_ahead": 0,
+                }
+            ],
             "backlog_rows": None,
             "backlog_files": 3,
             "catch_up_seconds": 1.5,

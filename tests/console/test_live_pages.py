@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sash.console.job_view import JobView
+from sash.errors import ControlError
+from sash.job_index import find_job
 from sash.testing import replay
 from sash.time import SECOND
 from tests.cli.command import QUICK, ROOT
@@ -226,14 +229,35 @@ def test_wrong_tokens_and_origins_are_refused(shop: Shop, browser: sync_api.Brow
         assert found == expected
 
 
-def test_a_page_goes_on_after_the_console_restarts(shop: Shop, page: sync_api.Page) -> None:
+def test_a_query_is_added_if_the_console_may_change_the_job(shop: Shop, page: sync_api.Page) -> None:
+    statement = "CREATE QUERY lowest AS SELECT MIN(price) AS lowest FROM sales [RANGE 30 SECONDS] INTO noop"
+    with pytest.raises(ControlError, match="--allow-changes"):
+        JobView(find_job(shop.checkpoint)).add(statement)
+    page.get_by_role("link", name="SQL").click()
+    page.locator("[data-ready=true]").wait_for(state="attached")
+    page.locator(".cm-content").click()
+    page.keyboard.insert_text(statement)
+    page.get_by_role("button", name="Add to job").click()
+    page.get_by_text("Created query").wait_for()
+    page.get_by_role("link", name="Job", exact=True).click()
+    page.get_by_role("link", name="lowest").click()
+    shop.sell("rice", 1)
+    shop.sell("rice", 1)
+    wait_for_row(page, "1")
+
+
+def test_a_page_and_the_job_go_on_after_the_console_was_killed(shop: Shop, page: sync_api.Page) -> None:
     page.get_by_role("link", name="totals").click()
     page.locator(".answer tbody tr").first.wait_for()
     page.evaluate("window.old = true")
-    shop.close_console()
+    shop.console.kill()
+    shop.console.communicate()
+    shop.sell("flour", 1)
     shop.open_console()
     page.wait_for_function("window.old === undefined")
     page.locator(".answer tbody tr").first.wait_for()
     shop.sell("oil", 1)
     shop.sell("oil", 1)
     wait_for_row(page, "oil")
+    wait_for_row(page, "flour")
+    assert shop.job.poll() is None

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from sash.errors import OptionError
+from sash.history import writer
 from sash.history.limits import HistoryLimits
 from sash.time import SECOND
 from tests.history.rings import WrittenHistory, changes, kept, listed, rows
@@ -95,7 +96,11 @@ def test_of_a_batch_with_too_many_changes_the_net_effect_is_kept(tmp_path: Path)
     kept_by.close()
 
 
-def test_what_is_too_large_only_as_single_changes_is_kept_as_their_net_effect(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waiting", [32 << 20, 1], ids=["in the file", "while it waits"])
+def test_what_is_too_large_only_as_single_changes_is_kept_as_their_net_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: int
+) -> None:
+    monkeypatch.setattr(writer, "_MOST_WAITING", waiting)
     kept_by = WrittenHistory(tmp_path, HistoryLimits(1e9, 1 << 16)).open(fresh=True)
     came = [("+", 1, f"item {place * 7919 % 6007} {place}", place) for place in range(3_000)]
     gone = [("-", 2, item, n) for _, _, item, n in came[1:]]

@@ -57,7 +57,7 @@ def listed(table: pa.Table | None) -> list[tuple[str, str, int]]:
 )
 def test_what_cancels_out_within_a_task_stays_there(mode: Mode, left: list[tuple[str, str, int]]) -> None:
     parts = [task(FIRST, mode, 2), task(SECOND, mode, 2)]
-    assert listed(whole_effect(pa.concat_tables(parts))) == left
+    assert sorted(listed(whole_effect(pa.concat_tables(parts)))) == sorted(left)
     parts[1] = task(SECOND, mode, 0)
     assert parts[1].num_rows == 1
     assert whole_effect(pa.concat_tables(parts)) is None
@@ -71,5 +71,5 @@ def test_a_large_batch_of_spark_has_its_net_effect(spark: SparkSession) -> None:
     messages = JobMessages(large={0})
     batch = _batch_of(output, frame, messages)
     assert (batch.rows, batch.small) == (7, False)
-    assert listed(batch.net_effect("net", None, 10)) == [("-", "c", 8), ("+", "c", 9), ("+", "a", 2)]
+    assert sorted(listed(batch.net_effect("net", None, 10))) == [("+", "a", 2), ("+", "c", 9), ("-", "c", 8)]
     assert batch.net_effect("net", None, 1) is None

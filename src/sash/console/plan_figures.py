@@ -59,7 +59,8 @@ def skew(shards: list[Values]) -> float | None:
     1.5
     """
     spent: list[float] = [shard.get("seconds") or 0.0 for shard in shards]
-    return max(spent) * len(spent) / sum(spent) if len(spent) > 1 and sum(spent) else None
+    whole = sum(spent)
+    return max(spent) * len(spent) / whole if len(spent) > 1 and whole > 0 else None
 
 
 def _stage(stage: Values, shards: list[Values]) -> Values:

@@ -36,6 +36,12 @@ def fold(tables: Sequence[pa.Table], mode: Mode, key: tuple[int, ...] | None, un
     return as_table(left.take(np.flatnonzero(left.sign > 0)), table.schema)
 
 
+def in_order(table: pa.Table) -> pa.Table:
+    """The changes by time; those of one instant stay in their order. Shards of a large batch come one after the other."""
+    ts = table.column(1).cast(pa.int64()).to_numpy()
+    return table if (ts[1:] >= ts[:-1]).all() else table.take(pa.array(np.argsort(ts, kind="stable")))
+
+
 def net_effect(table: pa.Table, mode: Mode, key: tuple[int, ...] | None) -> pa.Table:
     """The changes that have the same effect on an answer as those in a table, without those that cancel out.
 

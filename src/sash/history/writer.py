@@ -131,6 +131,8 @@ class HistoryWriter:
 
     def settle(self, seconds: float) -> bool:
         """Wait until all that was submitted is written, but no longer than this; return whether it is."""
+        if self._broken:
+            return False
         written = threading.Event()
         self._submit(written.set)
         until = time.monotonic() + seconds

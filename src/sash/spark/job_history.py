@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from sash.history.answers import in_order
 from sash.history.limits import HistoryLimits
 from sash.history.outputs import KeptQuery
 from sash.history.writer import HistoryWriter
@@ -56,7 +57,8 @@ class JobHistory:
         def keep(batch: Batch, number: int) -> None:
             small = batch.small or batch.rows <= _MOST_ROWS
             table = batch.table if small else batch.net_effect(spec.mode, spec.key, _MOST_ROWS)
-            self._writer.add(query, number, table, batch.clock, net=not small)
+            ordered = None if table is None else in_order(table)
+            self._writer.add(query, number, ordered, batch.clock, net=not small)
 
         return keep
 

@@ -14,7 +14,7 @@ _MOST_SHARDS = 200
 
 def show_plan(poll: Poll) -> None:
     """Build the page."""
-    plans = Fragment(tag("section", tag("div", "Reading …", class_="empty"), class_="card"))
+    plans = Fragment(tag("section", tag("div", "Reading …", class_="empty"), class_="card")).classes("stack")
 
     async def read() -> None:
         found = await poll.read(poll.view.plan)
@@ -35,18 +35,15 @@ def _plan(plan: Values) -> list[Markup]:
             "leg: runs in Spark's own engine",
         ),
         tag("span", tag("i", style="background: var(--busy); opacity: .4"), "busiest operators"),
-        tag(
-            "span", tag("i", style="background: var(--full)"), "time per shard of a stage, or, below it, of an operator"
-        ),
+        tag("span", tag("i", style="background: var(--full)"), "time per shard; below an operator, their shares"),
         tag("span", "\N{MULTIPLICATION SIGN}n: shared by n queries"),
         class_="legend",
     )
-    gap = "margin-top: 14px"
     return [
         tag("section", tag("h2", f"Dataflow of {plan['name']}"), plan_picture(plan), legend, class_="card"),
-        tag("section", tag("h2", "Operators"), _operators(plan), class_="card", style=gap),
-        tag("section", tag("h2", "Adaptive choices"), _choices(plan.get("choices") or []), class_="card", style=gap),
-        tag("section", tag("h2", "Shards"), _shards(plan), class_="card", style="margin: 14px 0"),
+        tag("section", tag("h2", "Operators"), _operators(plan), class_="card"),
+        tag("section", tag("h2", "Adaptive choices"), _choices(plan.get("choices") or []), class_="card"),
+        tag("section", tag("h2", "Operators by shard"), _shards(plan), class_="card"),
     ]
 
 
@@ -85,9 +82,9 @@ def _operators(plan: Values) -> Markup:
 
 
 def _shards(plan: Values) -> Markup:
-    """The shards of every stage, and of each of its operators, those with the most skew first."""
+    """The shards of every operator, those with the most skew first. The picture has those of stages."""
     heads = [
-        ("Stage or operator", False),
+        ("Operator", False),
         ("Shard", True),
         ("Rows in", True),
         ("Rows out", True),
@@ -96,16 +93,15 @@ def _shards(plan: Values) -> Markup:
         ("Time", True),
         ("Of all shards' time", True),
     ]
-    named = [(f"Stage {stage.get('index')}", "", stage.get("shards") or []) for stage in plan.get("stages") or []]
     operators = [node for node in plan["nodes"] if node.get("kind") == "operator" and node.get("shards")]
     operators.sort(key=lambda node: -(skew(node["shards"]) or 0))
-    named += [(f"{node.get('label')}", f"in stage {node.get('stage')}", node["shards"]) for node in operators]
+    named = [(f"{node.get('label')}", f"in stage {node.get('stage')}", node["shards"]) for node in operators]
     rows: list[list[Child]] = []
     for label, where, shards in named:
         whole = sum(shard.get("seconds") or 0 for shard in shards)
         rows += [
             [
-                [tag("strong", label), tag("span", f" {where}", class_="soft") if where else None],
+                [tag("strong", label), tag("span", f" {where}", class_="soft")],
                 shard.get("shard"),
                 formats.count(shard.get("rows_in")),
                 formats.count(shard.get("rows_out")),

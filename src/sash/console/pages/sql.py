@@ -27,7 +27,7 @@ class SqlPage:
         self.poll = poll
         self.checked: str | None = None
         with card("SQL"):
-            self.editor = ui.codemirror(language="SQL", line_wrapping=True).classes("editor")
+            self.editor = ui.codemirror(language="SQL", theme="vscodeLight", line_wrapping=True).classes("editor")
             self.completion = SqlCompletion(self.editor)
             self.problems = Fragment().style("margin-top: 8px; min-height: 21px")
             with ui.element("div").classes("bar").style("margin-top: 8px"):

@@ -23,7 +23,7 @@ export default {
         CM.EditorView.contentAttributes.of({ "aria-label": "SQL" }),
       ]),
     });
-    const follow = () => component.setTheme(document.body.classList.contains("body--dark") ? "oneDark" : "basicLight");
+    const follow = () => component.setTheme(document.body.classList.contains("body--dark") ? "oneDark" : "vscodeLight");
     this.observer = new MutationObserver(follow);
     this.observer.observe(document.body, { attributeFilter: ["class"] });
     follow();

@@ -19,7 +19,7 @@ _ROWS = 500
 
 def show_windows(poll: Poll) -> None:
     """Build the page."""
-    windows = Fragment(tag("section", tag("div", "Reading …", class_="empty"), class_="card"))
+    windows = Fragment(tag("section", tag("div", "Reading …", class_="empty"), class_="card")).classes("stack")
     _snapshot_box(poll)
 
     async def read() -> None:
@@ -63,7 +63,7 @@ def _window(window: Values) -> Markup:
                 ("warn", "replaced next"),
                 ("good", "inside: read by a query"),
                 ("busy", "being read"),
-                ("line", "still to be read"),
+                ("unread", "still to be read"),
             )
         ],
         class_="legend",
@@ -98,7 +98,7 @@ def _window(window: Values) -> Markup:
         listing(heads, reads, "No reads under way"),
     )
     ring = tag("div", tag("div", ring_picture(window), legend), right, class_="kept")
-    return tag("section", tag("h2", window["name"]), ring, class_="card", style="margin-bottom: 14px")
+    return tag("section", tag("h2", window["name"]), ring, class_="card")
 
 
 def _order(versions: Values | None) -> str | None:

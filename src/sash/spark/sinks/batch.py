@@ -213,7 +213,7 @@ class NetEffect:
 
 
 def whole_effect(table: pa.Table) -> pa.Table | None:
-    """What `NetEffect` returned in all tasks, by time; None if a task had too much."""
+    """What `NetEffect` returned in all tasks; None if a task had too much."""
     if pc.any(pc.equal(table.column(0), _TOO_MANY)).as_py():
         return None
-    return table.take(pc.sort_indices(table.column(1)))
+    return table
