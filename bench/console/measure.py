@@ -29,7 +29,7 @@ CREATE QUERY recent AS SELECT value FROM ticks [RANGE 5 SECONDS]
 INTO changelog (path 'recent') TRIGGER '1 second';
 """
 _WARM_UP = 30.0
-_START_SECONDS = 240.0
+_START_SECONDS = 900.0
 
 
 def measure(readers: int, rate: float, seconds: float, turns: int) -> Figures:

@@ -55,6 +55,7 @@ def test_a_row_without_a_time_is_shown_with_its_file(spark: SparkSession, tmp_pa
         "stream sales has a row whose time column ts is NULL or cannot be read: (ts NULL, item 7, price 1.5) in "
         f"{tmp_path}/b.csv. Correct the file"
     )
+    assert error.row == f"(ts NULL, item 7, price 1.5) in {tmp_path}/b.csv"
 
 
 def test_a_header_in_another_order(spark: SparkSession, tmp_path: Path) -> None:

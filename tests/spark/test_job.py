@@ -22,6 +22,7 @@ from sash.engine import Engine
 from sash.errors import CatalogError, CheckpointError, OptionError, QueryFailedError, SashError
 from sash.job import Job
 from sash.metrics import exposition
+from sash.operators.scalar.failing_row import split_row
 from sash.spark.job_batch import JobMessages
 from sash.testing import replay
 from sash.window_store.options import SnapshotOptions
@@ -238,6 +239,8 @@ def test_an_expression_that_fails_parks_its_query_alone(engine: Engine, tmp_path
         running.process_all()
     assert running.queries["bad"].state.startswith("parked since")
     assert "zero" in running.queries["bad"].state.lower()
+    _, row = split_row(running.queries["bad"].state)
+    assert row == ("(max(v) 20)" if "MAX" in failing else None)  # Spark, above the source, does not tell
     assert running.queries["safe"].state == "running"
     assert good.read() == expected(SQL, rows)
     assert bad.read() == expected(failing, rows[:40])
