@@ -34,6 +34,16 @@ def test_the_answer_at_every_instant_is_that_of_the_changes_up_to_it(tmp_path: P
     kept_by.close()
 
 
+def test_the_answer_is_asked_before_and_after_each_batch(tmp_path: Path) -> None:
+    kept_by = WrittenHistory(tmp_path).open(fresh=True)
+    for number, expected in enumerate(([], [], [tea(1)], [tea(1)], [])):
+        given = {2: [("+", 21, "tea", 1)], 4: [("-", 41, "tea", 1)]}.get(number, [])
+        assert rows(kept_by.settled()) in ([], [tea(1)])
+        kept_by.batch(number, 10 * number + 10, {"q": changes(*given)})
+        assert rows(kept_by.settled()) == rows(kept_by.ring) == expected
+    kept_by.close()
+
+
 def test_a_batch_that_is_not_committed_is_not_shown_and_a_repeated_one_appears_once(tmp_path: Path) -> None:
     first = WrittenHistory(tmp_path).open(kept("q"), kept("r"), fresh=True)
     first.batch(0, 10, {"q": changes(("+", 1, "tea", 1)), "r": changes()})

@@ -42,7 +42,9 @@ class KeptHistory:
         if found:
             return max(found, key=lambda one: one[0].written)
         known = sorted(self.queries())
-        raise NotKeptError(f"no history is kept of query {query}; there is one of {', '.join(known)}" if known else NO_HISTORY)
+        raise NotKeptError(
+            f"no history is kept of query {query}; there is one of {', '.join(known)}" if known else NO_HISTORY
+        )
 
     def queries(self) -> dict[str, list[Values]]:
         """The columns of the queries, by name."""

@@ -59,7 +59,7 @@ class HistoryRing:
         self._folder = folder
         self._segments: list[Segment] = []
         self._lock = threading.RLock()
-        self._latest: OrderedDict[tuple[str, Position, Path], pa.Table] = OrderedDict()
+        self._latest: OrderedDict[tuple[str, Position, Path], pa.Table | None] = OrderedDict()
         self.version = 0
         """A number that grows with every batch or query that is new."""
 
@@ -150,12 +150,14 @@ class HistoryRing:
         if not state.answered:
             return KeptAnswer(None, last, watermark, _unknown(state), state.position)
         place = query, state.position, segment.path
-        found = self._latest.get(place)
-        if found is None:
+        if place in self._latest:
+            found = self._latest[place]
+        else:
             earlier = [key for key in self._latest if key[0] == query and key[2] == segment.path]
             begin, tables = (-1, 0), segment.base(state)
             if earlier:
-                begin, tables = earlier[-1][1], [self._latest.pop(earlier[-1])]
+                begin, known = earlier[-1][1], self._latest.pop(earlier[-1])
+                tables = [] if known is None else [known]
             tables += segment.tables([part for part in state.parts if part.end > begin])
             found = self._latest[place] = _folded(tables, state.query)
             while len(self._latest) > _MOST_ANSWERS:

@@ -30,7 +30,7 @@ def naming_queries(queries: Sequence[str]) -> Iterator[None]:
     except Exception as problem:
         if not any(queries):
             raise
-        notes = "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
+        notes = "".join(f"; {note}" for note in getattr(problem, "__notes__", ()))
         raise StageError.of(queries, f"{type(problem).__name__}: {problem}{notes}") from problem
 
 

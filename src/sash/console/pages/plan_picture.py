@@ -74,6 +74,7 @@ def plan_picture(plan: Values) -> Markup:
         viewBox=f"0 0 {width} {height}",
         role="img",
         aria_label="dataflow",
+        style=f"width: min(100%, {width}px); min-width: {width * 2 // 3}px; height: auto",
     )
     return tag("div", svg, class_="picture")
 
@@ -275,7 +276,7 @@ def _edge_label(edge: Values, places: dict[str, tuple[int, int]]) -> Markup:
     x, y, to_x, to_y = _ends(edge, places)
     middle, above = (x + to_x) // 2, (y + to_y) // 2
     if to_x - x > 2 * _GAP_X:
-        middle, above = to_x - _GAP_X // 2, to_y
+        middle, above = to_x - _GAP_X // 2, to_y + _aside(y - to_y)
     pattern = str(edge.get("pattern") or "")
     flow = "" if edge.get("rows_per_second") is None else formats.rate(edge["rows_per_second"])
     tip = tag("title", f"{pattern}, rows end by {edge.get('expiry')}" if edge.get("expiry") else pattern)
@@ -285,6 +286,11 @@ def _edge_label(edge: Values, places: dict[str, tuple[int, int]]) -> Markup:
         tag("text", _cut(pattern, 15), x=middle, y=above - 5, text_anchor="middle", font_size=11, class_="on"),
         tag("text", flow, x=middle, y=above + 14, text_anchor="middle", class_="soft on", font_size=11),
     )
+
+
+def _aside(difference: int) -> int:
+    """How far the label of a long edge is from its end, on the side from which the edge comes: other edges may end there."""
+    return 0 if abs(difference) < _H // 2 else 26 if difference > 0 else -26
 
 
 def _cut(text: str, most: int) -> str:

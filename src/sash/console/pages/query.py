@@ -175,6 +175,8 @@ def _figures(query: Values) -> Markup:
 def _caption(answer: Values, at: int | None) -> Markup:
     if not answer.get("known", True):
         return tag("div", answer.get("reason") or "Not yet known", class_="note")
+    if answer.get("as_of") is None and not answer["rows"]:
+        return tag("div", "No batch has changed the answer yet", class_="soft")
     when = formats.instant(answer.get("as_of"))
     text = f"The latest answer, as of {when}" if at is None else f"The answer at {when}"
     return tag("div", f"{text} · {size_text(answer)}", class_="soft", data_at=at)

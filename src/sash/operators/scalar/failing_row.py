@@ -16,7 +16,7 @@ from sash.plan.expressions import Column, Expression
 _MOST_COLUMNS = 12
 _LONGEST_VALUE = 60
 _NOTE = "in the row "
-_NAMED = re.compile(rf"\s*\b{_NOTE}(\(.*?\))(?=$| \(its outbox)")
+_NAMED = re.compile(rf"[;\s]*\b{_NOTE}(\(.*?\))(?=$| \(its outbox)")
 
 Evaluate = Callable[[Numbers], object]
 """Evaluates expressions on the rows at some positions."""
@@ -37,7 +37,7 @@ def name_row(
 def split_row(text: str) -> tuple[str, str | None]:
     """The text of an error without the row that it names, and the row.
 
-    >>> split_row("queries q failed: ArrowInvalid: divide by zero in the row (price 3, n 0)")
+    >>> split_row("queries q failed: ArrowInvalid: divide by zero; in the row (price 3, n 0)")
     ('queries q failed: ArrowInvalid: divide by zero', '(price 3, n 0)')
     """
     found = _NAMED.search(text)
