@@ -131,15 +131,13 @@ class HistoryWriter:
 
     def settle(self, seconds: float) -> bool:
         """Wait until all that was submitted is written, but no longer than this; return whether it is."""
-        if self._broken:
-            return False
         written = threading.Event()
         self._submit(written.set)
         until = time.monotonic() + seconds
-        while not written.wait(0.1):
-            if self._broken or time.monotonic() > until:
-                return False
-        return True
+        while not self._broken and time.monotonic() < until:
+            if written.wait(0.1):
+                return True
+        return False
 
     def commit(self, number: int, clocks: Mapping[str, int] | None = None) -> None:
         """Publish the batches up to a number: they are committed. `clocks` are those of queries after the last of them."""
