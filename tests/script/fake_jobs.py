@@ -28,6 +28,7 @@ class FakeHandle:
     error: SashError | None = None
     resumed: int = 0
     log: list[str] = field(default_factory=list)
+    history: None = None
 
     def progress(self) -> dict[str, Any]:
         return {"batch": None, **self.numbers}
@@ -165,6 +166,7 @@ class FakeEngine:
     checkpoint: str | None = None
     spark: Any = None
     log: list[str] = field(default_factory=list)
+    history: None = None
     made: list[FakeJob] = field(default_factory=list)
 
     def sql(self, text: str, **options: Any) -> FakeQuery:

@@ -202,7 +202,7 @@ def test_show_queries_has_what_each_takes() -> None:
         "share": "25%",
         "state bytes": 4096,
         "watermark": "2026-01-01 00:00:00.000",
-        "lag": 1.5,
+        "lag seconds": 1.5,
     }
 
 

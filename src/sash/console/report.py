@@ -262,7 +262,9 @@ def _plan_of(session: Session, name: str, query: RunningQuery) -> Values:
     sinks: dict[str, tuple[str, Mode]] = {
         output.query: (statement.sink, "changes") for output in query.planned.physical.outputs
     }
-    return {"name": name, **plan_values(query.planned.physical, sinks)}
+    plan = plan_values(query.planned.physical, sinks)
+    plan["nodes"] = [{**node, "label": name} if node["kind"] == "output" else node for node in plan["nodes"]]
+    return {"name": name, **plan}
 
 
 def _lag(progress: Mapping[str, Any], now: int) -> float | None:

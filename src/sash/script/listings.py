@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sash.script.backend import Backend, QueryHandle
 
 QUERY_COLUMNS = (
-    "query", "job", "sink", "state", "batch", "rows in", "rows out", "late", "share", "state bytes", "watermark", "lag",
+    "query", "job", "sink", "state", "batch", "rows in", "rows out", "late", "share", "state bytes", "watermark", "lag seconds",
 )  # fmt: skip
 STREAM_COLUMNS = ("stream", "time", "columns", "rows in", "bad", "ahead", "late")
 WINDOW_COLUMNS = ("window", "length", "every", "path", "updates", "rows", "late")

@@ -58,15 +58,15 @@ def size(value: float | None) -> str:
 def seconds(value: float | None) -> str:
     """Return a duration.
 
-    >>> seconds(0.0421), seconds(3.5), seconds(75), seconds(7260), seconds(200_000)
-    ('42 ms', '3.5 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
+    >>> seconds(0.0421), seconds(3.5), seconds(75), seconds(7260), seconds(200_000), seconds(0.0002)
+    ('42 ms', '3.5 s', '1 min 15 s', '2 h 1 min', '2 d 7 h', '<1 ms')
     """
     if value is None:
         return NONE
     if value < 0:
         return f"-{seconds(-value)}"
     if value < 1:
-        return f"{value * 1000:.0f} ms"
+        return "<1 ms" if 0 < value < 0.0005 else f"{value * 1000:.0f} ms"
     if value < 60:
         return f"{_three(value)} s"
     whole = round(value)

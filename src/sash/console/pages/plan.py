@@ -39,15 +39,17 @@ def _plan(plan: Values) -> list[Markup]:
         tag("span", "\N{MULTIPLICATION SIGN}n: shared by n queries"),
         class_="legend",
     )
+    operators = [node for node in plan["nodes"] if node.get("kind") == "operator"]
+    parts = [("Operators", _operators(plan, operators))] if operators else []
+    parts += [("Adaptive choices", _choices(plan["choices"]))] if plan.get("choices") else []
+    parts += [("Operators by shard", _shards(operators))] if any(node.get("shards") for node in operators) else []
     return [
         tag("section", tag("h2", f"Dataflow of {plan['name']}"), plan_picture(plan), legend, class_="card"),
-        tag("section", tag("h2", "Operators"), _operators(plan), class_="card"),
-        tag("section", tag("h2", "Adaptive choices"), _choices(plan.get("choices") or []), class_="card"),
-        tag("section", tag("h2", "Operators by shard"), _shards(plan), class_="card"),
+        *(tag("section", tag("h2", title), part, class_="card") for title, part in parts),
     ]
 
 
-def _operators(plan: Values) -> Markup:
+def _operators(plan: Values, operators: list[Values]) -> Markup:
     heads = [
         ("Operator", False),
         ("Stage", True),
@@ -60,8 +62,7 @@ def _operators(plan: Values) -> Markup:
         ("Skew", True),
         ("Current choice", False),
     ]
-    nodes = [node for node in plan["nodes"] if node.get("kind") == "operator"]
-    nodes.sort(key=lambda node: -(node.get("seconds") or 0))
+    nodes = sorted(operators, key=lambda node: -(node.get("seconds") or 0))
     chosen = {choice.get("operator"): choice.get("choice") for choice in plan.get("choices") or []}
     rows: list[list[Child]] = [
         [
@@ -81,7 +82,7 @@ def _operators(plan: Values) -> Markup:
     return listing(heads, rows, "The plan has no operators")
 
 
-def _shards(plan: Values) -> Markup:
+def _shards(operators: list[Values]) -> Markup:
     """The shards of every operator, those with the most skew first. The picture has those of stages."""
     heads = [
         ("Operator", False),
@@ -93,9 +94,9 @@ def _shards(plan: Values) -> Markup:
         ("Time", True),
         ("Of all shards' time", True),
     ]
-    operators = [node for node in plan["nodes"] if node.get("kind") == "operator" and node.get("shards")]
-    operators.sort(key=lambda node: -(skew(node["shards"]) or 0))
-    named = [(f"{node.get('label')}", f"in stage {node.get('stage')}", node["shards"]) for node in operators]
+    known = [node for node in operators if node.get("shards")]
+    known.sort(key=lambda node: -(skew(node["shards"]) or 0))
+    named = [(f"{node.get('label')}", f"in stage {node.get('stage')}", node["shards"]) for node in known]
     rows: list[list[Child]] = []
     for label, where, shards in named:
         whole = sum(shard.get("seconds") or 0 for shard in shards)

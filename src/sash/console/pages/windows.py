@@ -15,6 +15,7 @@ from sash.console.pages.ring_picture import ring_picture
 from sash.window_store.options import IsolationLevel
 
 _ROWS = 500
+_READS = (("good", "inside: read by a query"), ("busy", "being read"), ("unread", "still to be read"))
 
 
 def show_windows(poll: Poll) -> None:
@@ -61,9 +62,7 @@ def _window(window: Values) -> Markup:
                 ("full", "sub-window"),
                 ("current", "being filled"),
                 ("warn", "replaced next"),
-                ("good", "inside: read by a query"),
-                ("busy", "being read"),
-                ("unread", "still to be read"),
+                *(_READS if window.get("reads") else ()),
             )
         ],
         class_="legend",
