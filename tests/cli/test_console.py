@@ -22,7 +22,9 @@ def test_a_console_that_ends_is_a_line_in_the_log_of_the_job(
     entry = job_entry("shop.sql", str(tmp_path / "checkpoint"))  # the job is not listed, so its console finds no job
     with console_beside(entry, ConsoleSettings(), JobLog(as_json=False)) as watching:
         watching.join()
-    assert "the console ended: " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "the console ended: " in out
+    assert f"its errors are in {Path(entry.log).with_name('console.log')}" in out.replace("\n", "")
 
 
 def test_without_the_extra_the_error_says_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

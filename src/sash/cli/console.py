@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -53,15 +54,18 @@ def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> I
     """A console of the job in a process of its own as long as this lasts. It is not started again if it ends."""
     command = [sys.executable, "-m", "sash.cli", "console", entry.checkpoint, "--port", str(settings.port)]
     command += ["--attended", "--json"] + (["--allow-changes"] if settings.allow_changes else [])
-    process = subprocess.Popen(  # noqa: S603  (our own command)
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    watching = threading.Thread(target=_watch, args=(process, log), name="sash-console", daemon=True)
+    errors = Path(entry.log).with_name("console.log")
+    errors.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with errors.open("wb") as written:
+        process = subprocess.Popen(  # noqa: S603  (our own command)
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=written,
+            text=True,
+            start_new_session=True,
+        )
+    watching = threading.Thread(target=_watch, args=(process, log, errors), name="sash-console", daemon=True)
     watching.start()
     try:
         yield watching
@@ -76,15 +80,18 @@ def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> I
             process.wait()
 
 
-def _watch(process: subprocess.Popen[str], log: JobLog) -> None:
+def _watch(process: subprocess.Popen[str], log: JobLog, errors: Path) -> None:
     """Log the URL of the console, and why it ended. All that it writes is read, so that it never waits."""
     assert process.stdout is not None
-    last = ""
     for line in process.stdout:
-        try:
+        with suppress(ValueError, KeyError, TypeError):
             found: dict[str, Any] = json.loads(line)
             log.write("console", url=found["url"])
-        except (ValueError, KeyError, TypeError):
-            last = line.strip() or last
-    if process.wait() != 0:
-        log.write_warning(f"the console ended: {last or f'exit code {process.returncode}'}")
+    code = process.wait()
+    if code < 0:
+        log.write_warning(f"the console was ended by signal {-code}; the job goes on")
+    elif code > 0:
+        lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        log.write_warning(
+            f"the console ended: {lines[-1] if lines else f'exit code {code}'}; its errors are in {errors}"
+        )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
-from nicegui import run
-
 Values = dict[str, Any]
+
+_THREADS = ThreadPoolExecutor(16, thread_name_prefix="sash-console")
 
 
 class View(Protocol):
@@ -59,8 +61,11 @@ class View(Protocol):
 
 
 async def in_thread(method: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a method that may take a while, called in a worker thread."""
-    return await run.io_bound(method, *arguments)
+    """Return the result of a method that may take a while, called in a worker thread.
+
+    If the page is closed meanwhile, this is cancelled. (NiceGUI's `run.io_bound` would return None.)
+    """
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(method, *arguments))
 
 
 @dataclass
