@@ -145,7 +145,7 @@ def console(
 
 @app.command()
 def history(
-    rows: Annotated[int, typer.Option(min=1_000, help="Rows per batch.")] = 10_000,
+    rows: Annotated[int, typer.Option(min=100, help="Rows per second.")] = 5_000,
     mode: Annotated[str, typer.Option(help="The mode of the output: changes, net or upsert.")] = "changes",
     seconds: Annotated[float, typer.Option(min=5, help="How long each job runs in a turn.")] = 30,
     turns: Annotated[int, typer.Option(min=1, help="How often each job runs.")] = 6,

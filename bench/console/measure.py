@@ -140,8 +140,8 @@ def batches(log: Path, during: Any) -> list[float]:
 def wait_for(log: Path, event: str) -> None:
     """Wait until a job has logged an event."""
     until = time.monotonic() + _START_SECONDS
-    while f'"event": "{event}"' not in log.read_text(encoding="utf-8"):
-        if time.monotonic() > until:
+    while f'"event": "{event}"' not in (text := log.read_text(encoding="utf-8")):
+        if time.monotonic() > until or '"event": "error"' in text:
             raise SashError("the job did not finish a batch")
         time.sleep(0.5)
 
