@@ -24,6 +24,18 @@ ABORTED = "Job aborted due to stage failure: Task 0 in stage 2.0 failed 4 times,
             ],
             "records that the query had yet to read are gone from Kafka (Partition t-0 offset was changed from 60 to 20). If the",
         ),
+        (
+            [
+                ABORTED,
+                "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/job/g1/state/0/0/2.changelog at 512 exp: 1 got: 2",
+            ],
+            "the checkpoint is damaged (ChecksumException: Checksum error: file:/c/job/g1/state/0/0/2.changelog): restore it from a "
+            "backup, or start with a new checkpoint",
+        ),
+        (
+            ["[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state."],
+            "the checkpoint is damaged (CANNOT_LOAD_STATE_STORE.UNCATEGORIZED]): restore it",
+        ),
         (["Python worker exited unexpectedly (crashed)"], "a Python worker was killed, usually because"),
         (
             ["Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'sash'\n"],

@@ -81,6 +81,10 @@ _KNOWN = (
         "elsewhere and move them (mv) into the folder when they are complete",
     ),
     _KnownCause(
+        r"ChecksumException[^\n]*? file:(\S*/(?:state|offsets|commits|sources)/\S+)|CANNOT_LOAD_STATE_STORE\.\w+\]",
+        "the checkpoint is damaged ({0}): restore it from a backup, or start with a new checkpoint",
+    ),
+    _KnownCause(
         r"FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.\s",
         "cannot read {1}: it was removed before it was read. Let files stay until the query has processed them",
     ),
