@@ -29,8 +29,7 @@ ABORTED = "Job aborted due to stage failure: Task 0 in stage 2.0 failed 4 times,
                 ABORTED,
                 "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/job/g1/state/0/0/2.changelog at 512 exp: 1 got: 2",
             ],
-            "the checkpoint is damaged (ChecksumException: Checksum error: file:/c/job/g1/state/0/0/2.changelog): restore it from a "
-            "backup, or start with a new checkpoint",
+            "the checkpoint is damaged (ChecksumException: Checksum error: file:/c/job/g1/state/0/0/2.changelog): restore it",
         ),
         (
             ["[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state."],
