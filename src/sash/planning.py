@@ -12,9 +12,9 @@ from sash.display import counted
 from sash.errors import CatalogError, UnsupportedSqlError
 from sash.optimizer.optimizer import Optimized, optimize
 from sash.optimizer.widen_joins import JoinColumns, WidenedJoins
+from sash.physical.common_rows import share_windows
 from sash.physical.explain import explain
 from sash.physical.explain_job import explain_job
-from sash.physical.lent_rows import lend_rows
 from sash.physical.nodes import Output, PhysicalPlan
 from sash.physical.planner import plan_job, plan_physical, share_joins
 from sash.physical.retractions import EXPIRES
@@ -294,6 +294,6 @@ def plan_together(
     planned |= {template.name: template.planned for template in templates}
     texts = [(name, one.optimized, one.options) for name, one in planned.items()]
     given, widened = share_joins(texts, shards, joins or {})
-    physical = lend_rows(plan_job(given, shards, with_expiration, widened.shared))
+    physical = share_windows(plan_job(given, shards, with_expiration, widened.shared))
     made = tuple(PlannedQuery(name, one) for name, one in planned.items())
     return PlannedJob(made, physical, tuple(templates), widened)

@@ -1,4 +1,4 @@
-"""Rows that a channel lends to windows of several lengths, in one shard without Spark: batch by batch, stages output what they
+"""Rows that a channel keeps to windows of several lengths, in one shard without Spark: batch by batch, stages output what they
 output where each keeps its own rows, whatever is lost or parked in between."""
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ class OneShard:
 
 @pytest.fixture
 def shards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[OneShard, OneShard]:
-    """The job with rows that are lent, and the one whose stages each keep their own."""
-    lending = planned(*QUERIES).physical
+    """The job with rows that are common, and the one whose stages each keep their own."""
+    sharing = planned(*QUERIES).physical
     with monkeypatch.context() as patched:
-        patched.setattr(planning, "lend_rows", lambda plan: plan)
+        patched.setattr(planning, "share_windows", lambda plan: plan)
         apart = planned(*QUERIES).physical
-    assert [stage.inputs[0].lent for stage in lending.stages] == [True, True, True, True, False]
-    assert not any(stage.inputs[0].lent for stage in apart.stages)
-    return OneShard(lending, monkeypatch, tmp_path / "lent"), OneShard(apart, monkeypatch, tmp_path / "apart")
+    assert [stage.inputs[0].common for stage in sharing.stages] == [True, True, True, True, False]
+    assert not any(stage.inputs[0].common for stage in apart.stages)
+    return OneShard(sharing, monkeypatch, tmp_path / "common"), OneShard(apart, monkeypatch, tmp_path / "apart")
 
 
 def batches(seed: int, count: int) -> Iterator[tuple[list[tuple[int, int, int, float, int]], int]]:
@@ -151,7 +151,7 @@ def batches(seed: int, count: int) -> Iterator[tuple[list[tuple[int, int, int, f
 EVENTS: dict[str, dict[int, str]] = {
     "nothing happens": {},
     "arenas are lost": {7: "arenas", 20: "arenas"},
-    "lent rows are lost": {9: "rows", 10: "rows", 25: "rows"},
+    "common rows are lost": {9: "rows", 10: "rows", 25: "rows"},
     "queries are parked": {6: "park b c", 14: "go on", 22: "park a b c d e", 27: "go on"},
     "parked queries lose their arenas": {6: "park b", 9: "arenas", 14: "go on", 18: "arenas"},
     "a parked query is rebuilt": {6: "lose b", 16: "rebuild b", 17: "go on"},
@@ -160,7 +160,9 @@ EVENTS: dict[str, dict[int, str]] = {
 
 
 @pytest.mark.parametrize("what", EVENTS)
-def test_differential_lent_rows_are_those_that_stages_would_keep(shards: tuple[OneShard, OneShard], what: str) -> None:
+def test_differential_common_rows_are_those_that_stages_would_keep(
+    shards: tuple[OneShard, OneShard], what: str
+) -> None:
     compared = 0
     for number, (rows, clock) in enumerate(batches(len(what), 36)):
         event, *names = EVENTS[what].get(number, "nothing").split()
@@ -170,7 +172,7 @@ def test_differential_lent_rows_are_those_that_stages_would_keep(shards: tuple[O
                 case "arenas":
                     shutil.rmtree(shard.folder)
                 case "rows":
-                    for place in shard.folder.rglob("lent-*"):
+                    for place in shard.folder.rglob("common-*"):
                         shutil.rmtree(place)
                 case "park":
                     shard.start(Suspended(standing=chosen))
@@ -182,9 +184,9 @@ def test_differential_lent_rows_are_those_that_stages_would_keep(shards: tuple[O
                     shard.start(Suspended(rebuilt=chosen, emptied=chosen))
                 case "go":
                     shard.start(NONE_SUSPENDED)
-        (lent, _), (apart, _) = (shard.run(rows, clock) for shard in shards)
-        assert lent == apart, (what, number)
-        compared += sum(map(len, lent))
+        (common, _), (apart, _) = (shard.run(rows, clock) for shard in shards)
+        assert common == apart, (what, number)
+        compared += sum(map(len, common))
     assert compared > 500
 
 
@@ -201,9 +203,9 @@ def test_windows_that_share_rows_need_less_memory(shards: tuple[OneShard, OneSha
             )
             for _ in range(2_000)
         ]
-        (_, lent), (_, apart) = (shard.run(rows, (number + 1) * SECOND) for shard in shards)
-    own = lent["stages"]["4"]["state_bytes"]
+        (_, common), (_, apart) = (shard.run(rows, (number + 1) * SECOND) for shard in shards)
+    own = common["stages"]["4"]["state_bytes"]
     assert own == apart["stages"]["4"]["state_bytes"], "MAX keeps its own rows in both"
-    assert lent["state_bytes"] - own < 0.7 * (apart["state_bytes"] - own)
-    sizes = [lent["stages"][str(stage)]["state_bytes"] for stage in range(4)]
+    assert common["state_bytes"] - own < 0.7 * (apart["state_bytes"] - own)
+    sizes = [common["stages"][str(stage)]["state_bytes"] for stage in range(4)]
     assert min(sizes) > max(sizes) / 2, "what is shared counts for every stage that reads it"

@@ -103,10 +103,10 @@ def test_a_chain_of_changes(job: SmallJob, tmp_path: Path) -> None:
         check(job, name, sql, since[name, sql] if sql == steps[-1][0][name] and name != "b" else reached(len(steps)))
 
 
-def lending(shape: JobShape) -> dict[str, bool]:
+def sharing(shape: JobShape) -> dict[str, bool]:
     """Whether the channel of each query's rows keeps them for windows of several lengths."""
     plan = shape.plan.physical
-    return {one.query: any(given.lent for given in plan.stages[one.stage].inputs) for one in plan.outputs}
+    return {one.query: any(given.common for given in plan.stages[one.stage].inputs) for one in plan.outputs}
 
 
 def test_windows_share_their_rows_and_keep_them_apart_again(job: SmallJob, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_windows_share_their_rows_and_keep_them_apart_again(job: SmallJob, tmp_p
     for number, (queries, shards) in enumerate(steps):
         put(tmp_path / "in", STREAMS, range(number, number + 1))
         following = job.shape(queries, shards)
-        assert lending(following) == dict.fromkeys(queries, number < 3), queries
+        assert sharing(following) == dict.fromkeys(queries, number < 3), queries
         if shape is not None:
             job.run(shape)
             job.change(shape, following)

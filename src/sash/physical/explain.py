@@ -196,9 +196,9 @@ def _operators(
     if isinstance(node, Leaf):
         given = inputs[id(node)]
         by = f" by {_names(node.schema, given.keys)}" if given.keys else ""
-        how = ", same shard" if given.local else ", rows lent by the channel" if given.lent else ""
-        ends = f"{_ENDS['explicit']}, {node.pattern.label}" if given.lent else _edge(node)
-        return [(f"{indent}{_origin(node, plan)}{by}{how}", ends)]
+        origin = ", same shard" if given.local else ", rows kept by the channel" if given.common else ""
+        ends = f"{_ENDS['explicit']}, {node.pattern.label}" if given.common else _edge(node)
+        return [(f"{indent}{_origin(node, plan)}{by}{origin}", ends)]
     text = f"{indent}{operation_text(node)}{_state(node)}"
     reasons = [(f"{indent}{INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:

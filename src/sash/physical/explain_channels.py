@@ -14,7 +14,7 @@ from sash.physical.channels import (
     StageRows,
     StartClock,
 )
-from sash.physical.lent_rows import LentRows, kept_apart, kept_once, lent_rows
+from sash.physical.common_rows import CommonRows, common_rows, kept_apart, kept_once
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.describe import describe
 from sash.plan.tree import duration_text
@@ -26,23 +26,25 @@ _INDENT = "  "
 def channel_lines(plan: PhysicalPlan, channels: Channels) -> list[str]:
     """The scans of a plan, then its channels, each with the stages that read it."""
     lines = [line for scan in channels.scans for line in _scan(scan)]
-    lent = lent_rows(plan, channels)
+    common = common_rows(plan, channels)
     for channel in channels.channels:
         lines.append(
             f"Channel {channel.index}: {_rows(channel, plan, channels)}{_keys(channel, channels)}; {_log(channel)}"
         )
         lines += [f"{_INDENT}{_reader(reader, channel, plan)}" for reader in channel.readers]
-        if channel.index in lent:
-            lines.append(f"{_INDENT}{_lent(plan, lent[channel.index])}")
+        if channel.index in common:
+            lines.append(f"{_INDENT}{_common(plan, common[channel.index])}")
     return lines
 
 
-def _lent(plan: PhysicalPlan, lent: LentRows) -> str:
+def _common(plan: PhysicalPlan, common: CommonRows) -> str:
     """The rows that the channel keeps for several windows, and what that saves."""
-    windows = sorted(zip((reader.stage for reader in lent.readers), lent.lengths, strict=True))
+    windows = sorted(zip((reader.stage for reader in common.readers), common.lengths, strict=True))
     readers = ", ".join(f"{stage} ({duration_text(length)})" for stage, length in windows)
-    once, apart = (size_text(round(size)) for size in (kept_once(plan, lent), kept_apart(plan, lent)))
-    return f"rows of {duration_text(lent.horizon)} kept once, lent to stages {readers}: {once} instead of {apart} (estimate)"
+    once, apart = (size_text(round(size)) for size in (kept_once(plan, common), kept_apart(plan, common)))
+    return (
+        f"rows of {duration_text(common.horizon)} kept once for stages {readers}: {once} instead of {apart} (estimate)"
+    )
 
 
 def _scan(scan: Scan) -> list[str]:

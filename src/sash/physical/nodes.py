@@ -471,14 +471,14 @@ class StageInput:
     """An input of a stage: a leg or an earlier stage, and the columns it is partitioned by (none: all in one shard).
 
     A `local` input reads an earlier stage that has the same partitions: each shard reads the changes of the same shard, and
-    nothing is sent. Of a `lent` input, the stage keeps no rows: its channel does, for the windows of several stages, and
-    lends those that end, as retractions (`lent_rows.py`).
+    nothing is sent. Of a `common` input, the stage keeps no rows: its channel does, for the windows of several stages, and
+    gives out those that end, as retractions (`common_rows.py`).
     """
 
     leaf: Leaf
     keys: tuple[int, ...]
     local: bool = False
-    lent: bool = False
+    common: bool = False
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,14 @@ class LocalRun:
             for stage, memories in zip(self.plan.stages, self._memories, strict=True)
         ]
 
-        self._lenders = {
+        self._holders = {
             (stage.index, index): [
-                RowBlocks(memory.scope(f"lent{index}"), tuple(field.dtype for field in given.leaf.schema))
+                RowBlocks(memory.scope(f"common{index}"), tuple(field.dtype for field in given.leaf.schema))
                 for memory in memories
             ]
             for stage, memories in zip(self.plan.stages, self._memories, strict=True)
             for index, given in enumerate(stage.inputs)
-            if given.lent
+            if given.common
         }
 
     def _width(self, stage: Stage) -> int:
@@ -92,7 +92,7 @@ class LocalRun:
         made: list[list[_Released]] = []
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
             spread = [self._arrivals(given, self._width(stage), legs, clocks, made, ended) for given in stage.inputs]
-            spread = [self._lent(arrivals, stage, index) for index, arrivals in enumerate(spread)]
+            spread = [self._common(arrivals, stage, index) for index, arrivals in enumerate(spread)]
             outputs = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
             self._drop_ended(stage)
             made.append([_Released(output.changes, output.clock, output.times) for output in outputs])
@@ -150,26 +150,26 @@ class LocalRun:
         clock = clocks[leg.stream]
         return [Arrival(part, clock, Times.at(clock, ended)) for part in parts]
 
-    def _lent(self, arrivals: Sequence[Arrival | None], stage: Stage, index: int) -> Sequence[Arrival | None]:
-        """What arrives at an input, with the rows that it is lent: here, every stage has a copy of its own."""
-        if not stage.inputs[index].lent:
+    def _common(self, arrivals: Sequence[Arrival | None], stage: Stage, index: int) -> Sequence[Arrival | None]:
+        """What arrives at an input, with the rows that it has in common: here, every stage has a copy of its own."""
+        if not stage.inputs[index].common:
             return arrivals
-        lent: list[Arrival | None] = []
+        common: list[Arrival | None] = []
         for arrival, blocks, shard in zip(
-            arrivals, self._lenders[stage.index, index], self._stages[stage.index], strict=True
+            arrivals, self._holders[stage.index, index], self._stages[stage.index], strict=True
         ):
             if arrival is not None:
                 in_time = np.flatnonzero(arrival.rows.ts >= shard.clocks[index])
                 blocks.append(arrival.rows.take(in_time), arrival.clock)
-                arrival = replace(arrival, lender=blocks)  # noqa: PLW2901
-            lent.append(arrival)
-        return lent
+                arrival = replace(arrival, holder=blocks)  # noqa: PLW2901
+            common.append(arrival)
+        return common
 
     def _drop_ended(self, stage: Stage) -> None:
         """Drop the rows that have ended in every shard of a stage."""
         for index, given in enumerate(stage.inputs):
-            if given.lent:
-                for blocks, shard in zip(self._lenders[stage.index, index], self._stages[stage.index], strict=True):
+            if given.common:
+                for blocks, shard in zip(self._holders[stage.index, index], self._stages[stage.index], strict=True):
                     blocks.drop_before(shard.clock - given.leaf.horizon)
 
     @staticmethod

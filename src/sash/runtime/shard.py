@@ -54,7 +54,7 @@ SLICE = 1 << 15
 NET_SLICE = 1 << 17
 """The same where state is restored: groups change once per slice, so that longer ones mean less work."""
 
-NO_LENDERS: Mapping[int, Lender | None] = MappingProxyType({})
+NO_HOLDERS: Mapping[int, RowHolder | None] = MappingProxyType({})
 
 _STATELESS = (Filter, Project)
 """Operators whose output for a row depends on that row alone."""
@@ -68,8 +68,8 @@ def tells_answer(stage: Stage) -> bool:
     return isinstance(node, AggregateNode) and not strategy.paced and not strategy.recomputes
 
 
-class Lender(Protocol):
-    """Keeps the rows of a lent input, those that arrived with the present batch among them."""
+class RowHolder(Protocol):
+    """Keeps the rows of a common input, those that arrived with the present batch among them."""
 
     def between(self, start: int, end: int) -> ChangeBatch:
         """The rows with start <= ts < end, in order."""
@@ -79,14 +79,14 @@ class Lender(Protocol):
 class Arrival:
     """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock.
 
-    `times` is what the edge from another stage carries of time; None: the sender is never behind its clock. `lender` has the
-    rows of a lent input.
+    `times` is what the edge from another stage carries of time; None: the sender is never behind its clock. `holder` has the
+    rows of a common input.
     """
 
     rows: ChangeBatch
     clock: int
     times: Times | None = None
-    lender: Lender | None = None
+    holder: RowHolder | None = None
 
 
 @dataclass(frozen=True)
@@ -254,8 +254,8 @@ class Shard:
             accepted.append(rows)
         if self._pacing is not None:
             self._pacing.arrive([None if a is None else a.times or Times.at(a.clock) for a in arrivals])
-        lenders = {index: arrival.lender for index, arrival in enumerate(arrivals) if arrival is not None}
-        return self._position(accepted, [None if a is None else a.clock for a in arrivals], late, lenders)
+        holders = {index: arrival.holder for index, arrival in enumerate(arrivals) if arrival is not None}
+        return self._position(accepted, [None if a is None else a.clock for a in arrivals], late, holders)
 
     def restore(
         self,
@@ -341,11 +341,11 @@ class Shard:
         accepted: Sequence[ChangeBatch],
         clocks: Sequence[int | None],
         late: int,
-        lenders: Mapping[int, Lender | None] = NO_LENDERS,
+        holders: Mapping[int, RowHolder | None] = NO_HOLDERS,
     ) -> Intake:
         """Set the clocks and split the rows into those that are ready and those that wait.
 
-        Without a lender, as where live rows are replayed, no row ends but those given.
+        Without a holder, as where live rows are replayed, no row ends but those given.
         """
         for index, clock in enumerate(clocks):
             if index in self._constant:
@@ -358,8 +358,8 @@ class Shard:
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
             placed = rows if window is None else assign(window, rows)
             released = self._spools[index].until(self._in_time(placed), clock)
-            if self._stage.inputs[index].lent:
-                released = self._with_ends(released, index, clock, lenders.get(index))
+            if self._stage.inputs[index].common:
+                released = self._with_ends(released, index, clock, holders.get(index))
             # Changes that were moved to one instant may cancel out.
             put_off = self._stage.inputs[index].leaf.follows and not self._updates[index]
             ready.append(net(released) if put_off else released)
@@ -367,15 +367,15 @@ class Shard:
         self._clocks[-1] = max(clock, self.clock)
         return Intake(tuple(accepted), late, tuple(ready), self.clock)
 
-    def _with_ends(self, rows: ChangeBatch, index: int, clock: int, lender: Lender | None) -> ChangeBatch:
+    def _with_ends(self, rows: ChangeBatch, index: int, clock: int, holder: RowHolder | None) -> ChangeBatch:
         """Rows that are ready, with the retractions of those that end before the clock, which come first at each instant."""
         window = self._windows[index]
         assert isinstance(window, Range)
-        if lender is None:
+        if holder is None:
             ended = rows.slice(0, int(np.searchsorted(rows.ts, clock - window.length, side="left")))
         else:
             begun = max(self.clock, int(BEGINNING) + window.length)
-            ended = lender.between(begun - window.length, max(clock, begun) - window.length)
+            ended = holder.between(begun - window.length, max(clock, begun) - window.length)
         added = ChangeBatch.explicit(rows.ts, rows.sign, rows.columns)
         if not len(ended):
             return added

@@ -22,9 +22,9 @@ _SEED, _REPLACED = "seed", "replaced"
 
 
 def part_name(stage: Stage, identity: str, record: Mapping[str, Any] | None) -> str:
-    """The name of a stage's arrays in an arena. Where a channel lends its rows, a stage has other arrays."""
-    lent = any(given.lent for given in stage.inputs)
-    return f"{identity}-{(record or {}).get('part', 0)}{'-lent' if lent else ''}"
+    """The name of a stage's arrays in an arena. Where a channel keeps its rows, a stage has other arrays."""
+    common = any(given.common for given in stage.inputs)
+    return f"{identity}-{(record or {}).get('part', 0)}{'-common' if common else ''}"
 
 
 def arena_directory(level: int, label: int) -> Path:

@@ -1,4 +1,4 @@
-"""The rows of a channel that a shard keeps for stages with windows of several lengths (`physical/lent_rows.py`).
+"""The rows of a channel that a shard keeps for stages with windows of several lengths (`physical/common_rows.py`).
 
 They are a cache of the channel's log, from which they are rebuilt if the arena is lost.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sash.physical.channels import MASK_BITS, Reader
-from sash.physical.lent_rows import LentRows
+from sash.physical.common_rows import CommonRows
 from sash.spark.channel_batch import pick
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
@@ -20,9 +20,9 @@ from sash.state.row_blocks import RowBlocks
 class ChannelRows:
     """The rows of one channel in one batch of one shard."""
 
-    def __init__(self, lent: LentRows, memory: Memory) -> None:
-        self._lent = lent
-        self._blocks = RowBlocks(memory, lent.dtypes)
+    def __init__(self, common: CommonRows, memory: Memory) -> None:
+        self._common = common
+        self._blocks = RowBlocks(memory, common.dtypes)
 
     @property
     def rows(self) -> int:
@@ -33,32 +33,32 @@ class ChannelRows:
         """Keep those of the channel's rows that a reader needs."""
         needed = self._needed(rows)
         kept = rows if needed is None else rows.take(needed)
-        self._blocks.append(kept.with_columns([kept.columns[column] for column in self._lent.columns]), clock)
+        self._blocks.append(kept.with_columns([kept.columns[column] for column in self._common.columns]), clock)
 
     def _needed(self, rows: ChangeBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
         """The positions of the rows that some reader's filter accepts; None: all of them."""
-        if self._lent.filters is None:
+        if self._common.filters is None:
             return None
-        width = len(self._lent.channel.columns)
+        width = len(self._common.channel.columns)
         accepted = np.zeros(len(rows), np.bool_)
-        for number in self._lent.filters:
+        for number in self._common.filters:
             mask = rows.columns[width + number // MASK_BITS].to_numpy(zero_copy_only=False)
             accepted |= (mask & (1 << number % MASK_BITS)) != 0
         return None if accepted.all() else np.flatnonzero(accepted)
 
     def drop_ended(self, floor: int) -> None:
         """Drop rows that ended before an instant which every reader has reached."""
-        self._blocks.drop_before(floor - self._lent.horizon)
+        self._blocks.drop_before(floor - self._common.horizon)
 
-    def lender(self, stage: int, since: int | None) -> Lending:
-        """What a stage is lent; if it began again at some time, only rows since then."""
-        return Lending(
-            self._blocks, self._lent.reader(stage), len(self._lent.columns) - self._lent.channel.masks, since
+    def holder(self, stage: int, since: int | None) -> ReaderRows:
+        """What a stage has in common; if it began again at some time, only rows since then."""
+        return ReaderRows(
+            self._blocks, self._common.reader(stage), len(self._common.columns) - self._common.channel.masks, since
         )
 
 
 @dataclass(frozen=True)
-class Lending:
+class ReaderRows:
     """The rows of one reader; mask columns follow the first `width` columns."""
 
     blocks: RowBlocks

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sash.operators.current_rows import CurrentRows
 from sash.physical.channels import Channel, StageRows
-from sash.physical.lent_rows import lent_rows
+from sash.physical.common_rows import common_rows
 from sash.physical.nodes import Stage
 from sash.physical.strategies.registry import strategy_of
 from sash.runtime.legs import stage_tables
@@ -69,7 +69,7 @@ class SeedShard:
             self._before = None if place is None else stack.enter_context(Arena(place, self._old["nonce"]))
             yield from self._retractions()
             yield from self._seed(messages)
-            self._take_lent()
+            self._take_common()
             self._forget()
             self._header["nonce"] = nonce
             write_header(self._state, self._header)
@@ -330,12 +330,12 @@ class SeedShard:
         self._arena.take(old, self._before, part_name(stage, identity, None))
         return True
 
-    def _take_lent(self) -> None:
-        """Take the rows that channels lend, where their logs stay; others are rebuilt from the logs."""
-        for index, lent in lent_rows(self._layout.plan, self._layout.channels).items():
+    def _take_common(self) -> None:
+        """Take the rows that channels keep, where their logs stay; others are rebuilt from the logs."""
+        for index, common in common_rows(self._layout.plan, self._layout.channels).items():
             staying = index in self._channels and index in self._handover.staying
-            if staying and self._before is not None and self._before.has(lent.name):
-                self._arena.take(lent.name, self._before, lent.name)
+            if staying and self._before is not None and self._before.has(common.name):
+                self._arena.take(common.name, self._before, common.name)
 
     def _sent_as_it_is(self, stage: Stage, identity: str) -> Generator[Message, None, bool]:
         """Send the answer of a stage whose arrays are here, if its operators can tell it."""

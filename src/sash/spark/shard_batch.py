@@ -93,8 +93,8 @@ class ShardBatch:
             shards: dict[int, Shard] = {}
             if built is not None and not arena.fresh and built[:2] == (nonce, self._processor):
                 shards = built[2]
-            for index in self._processor.lent.keys() & messages.keys():
-                self._lent(self._channel(index), arena)
+            for index in self._processor.common.keys() & messages.keys():
+                self._common(self._channel(index), arena)
             ran: list[tuple[Stage, Shard, Intake]] = []
             for stage in self._stages:
                 yield from self._run_stage(stage, arena, shards, ran)
@@ -123,8 +123,8 @@ class ShardBatch:
         for index, (channel, reader) in inputs.items():
             if channel.index in self._channels or behind:
                 arrivals[index] = self._arrival(channel, reader, record, behind)
-                if stage.inputs[index].lent:
-                    arrivals[index] = self._with_lender(arrivals[index], stage, channel, record, arena)
+                if stage.inputs[index].common:
+                    arrivals[index] = self._with_holder(arrivals[index], stage, channel, record, arena)
         if not any(arrivals):
             return
         if record is not None and behind:
@@ -191,22 +191,22 @@ class ShardBatch:
             return arrival
         return replace(arrival, rows=counted(channel, record, arrival.rows))
 
-    def _with_lender(
+    def _with_holder(
         self, arrival: Arrival | None, stage: Stage, channel: Channel, record: dict[str, Any] | None, arena: Arena
     ) -> Arrival | None:
-        """What an input gets, with the rows that its channel lends."""
+        """What an input gets, with the rows that its channel keeps."""
         if arrival is None:
             return None
-        rows = self._lent(self._channel(channel.index), arena)
-        return replace(arrival, lender=rows.lender(stage.index, (record or {}).get("since")))
+        rows = self._common(self._channel(channel.index), arena)
+        return replace(arrival, holder=rows.holder(stage.index, (record or {}).get("since")))
 
-    def _lent(self, found: ChannelBatch, arena: Arena) -> ChannelRows:
-        """The rows that a channel lends, with those of this batch. If they are not in the arena, they come from its log."""
+    def _common(self, found: ChannelBatch, arena: Arena) -> ChannelRows:
+        """The rows that a channel keeps, with those of this batch. If they are not in the arena, they come from its log."""
         index = found.channel.index
         if index not in self._rows:
-            lent = self._processor.lent[index]
-            there = arena.has(lent.name)
-            rows = self._rows[index] = ChannelRows(lent, arena.memory(lent.name))
+            common = self._processor.common[index]
+            there = arena.has(common.name)
+            rows = self._rows[index] = ChannelRows(common, arena.memory(common.name))
             rows.append(found.rows if there else concat([found.loaded(), found.rows]), found.clock)
         return self._rows[index]
 
@@ -295,12 +295,12 @@ class ShardBatch:
 
     def _measure(self, arena: Arena, ran: list[tuple[Stage, Shard, Intake]]) -> None:
         metrics = self._metrics
-        lent: Counter[int] = Counter()
+        common: Counter[int] = Counter()
         for index, kept in self._rows.items():
-            size = sum(arena.sizes(self._processor.lent[index].name).values())
+            size = sum(arena.sizes(self._processor.common[index].name).values())
             metrics.state_rows += kept.rows
             metrics.state_bytes += size
-            lent.update({reader.stage: size for reader in self._processor.lent[index].readers})
+            common.update({reader.stage: size for reader in self._processor.common[index].readers})
         for stage, shard, intake in ran:
             sizes = arena.sizes(self._part(stage, self._record(stage)))
             rows, held = shard.state_rows, sum(sizes.values())
@@ -311,7 +311,7 @@ class ShardBatch:
             metrics.state_rows += rows
             metrics.state_bytes += held
             metrics.bad += sum(counts.refused for counts in intake.counts.values())
-            metrics.stages[str(stage.index)] |= {"state_rows": rows, "state_bytes": held + lent[stage.index]}
+            metrics.stages[str(stage.index)] |= {"state_rows": rows, "state_bytes": held + common[stage.index]}
 
     def _count(self, index: int, counts: dict[str, int]) -> None:
         """Count late rows: of a job, once per stream."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.operators.output_modes import reduce_changes
 from sash.physical.channels import Channel, StageRows
-from sash.physical.lent_rows import lent_rows
+from sash.physical.common_rows import common_rows
 from sash.physical.nodes import Stage
 from sash.runtime.build import Relations
 from sash.runtime.shard import Intake, Shard
@@ -65,9 +65,9 @@ class StageProcessor:
         self.log_bytes = LOG_BYTES
         channels = layout.channels.channels
         self.inputs = {stage: layout.channels.inputs_of(stage) for stage in self.stages}
-        self.lent = {
+        self.common = {
             index: one
-            for index, one in lent_rows(layout.plan, layout.channels).items()
+            for index, one in common_rows(layout.plan, layout.channels).items()
             if any(reader.stage in self.inputs for reader in one.readers)
         }
         self.targets = {channel.index: layout.target(channel) for channel in channels}

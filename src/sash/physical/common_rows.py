@@ -2,7 +2,7 @@
 
 An aggregate that adds and removes a row in one step needs a row twice: when it arrives, and when it ends. Where a window
 ends rows in order of arrival, both are in the channel. So each shard keeps the rows of the longest window once
-(`state/row_blocks.py`) and lends every stage those that end between two of its clocks, as retractions. An aggregate over
+(`state/row_blocks.py`) and gives every stage those that end between two of its clocks, as retractions. An aggregate over
 retractions keeps no rows of its own, only its groups.
 
 Others keep their rows: a join probes them; DISTINCT keeps one per value; MIN and MAX have a queue per group of those rows
@@ -35,7 +35,7 @@ _TEXT = 16
 
 
 @dataclass(frozen=True)
-class LentRows:
+class CommonRows:
     """The rows of a channel that each shard keeps for these readers: those that one of them reads, with their columns."""
 
     channel: Channel
@@ -74,46 +74,46 @@ class LentRows:
     @cached_property
     def name(self) -> str:
         """The name of the rows in a shard's arena: others have other columns or filters."""
-        return "lent-" + digest(f"{self.channel.identity} {self.columns} {sorted(self.filters or ())} {self.horizon}")
+        return "common-" + digest(f"{self.channel.identity} {self.columns} {sorted(self.filters or ())} {self.horizon}")
 
 
-def lent_rows(plan: PhysicalPlan, channels: Channels) -> dict[int, LentRows]:
-    """What the channels of a plan lend, by their numbers."""
-    found: dict[int, LentRows] = {}
+def common_rows(plan: PhysicalPlan, channels: Channels) -> dict[int, CommonRows]:
+    """What the channels of a plan keep for several readers, by their numbers."""
+    found: dict[int, CommonRows] = {}
     for channel in channels.channels:
-        readers = tuple(one for one in channel.readers if plan.stages[one.stage].inputs[one.input].lent)
+        readers = tuple(one for one in channel.readers if plan.stages[one.stage].inputs[one.input].common)
         if readers:
-            found[channel.index] = _lent(plan, channel, readers)
+            found[channel.index] = _common(plan, channel, readers)
     return found
 
 
-def lend_rows(plan: PhysicalPlan) -> PhysicalPlan:
-    """The plan of a job in which channels lend rows to aggregates, wherever one copy takes less memory than several."""
+def share_windows(plan: PhysicalPlan) -> PhysicalPlan:
+    """The plan of a job in which channels keep rows for aggregates, wherever one copy takes less memory than several."""
     chosen: set[int] = set()
     for channel in channels_of(plan, share=True).channels:
-        readers = tuple(one for one in channel.readers if _may_borrow(plan, channel, plan.stages[one.stage]))
+        readers = tuple(one for one in channel.readers if _may_share(plan, channel, plan.stages[one.stage]))
         if len(readers) > 1:
-            lent = _lent(plan, channel, readers)
-            if kept_once(plan, lent) < kept_apart(plan, lent):
+            common = _common(plan, channel, readers)
+            if kept_once(plan, common) < kept_apart(plan, common):
                 chosen.update(reader.stage for reader in readers)
-    stages = tuple(_borrowing(stage) if stage.index in chosen else stage for stage in plan.stages)
+    stages = tuple(_sharing(stage) if stage.index in chosen else stage for stage in plan.stages)
     return replace(plan, stages=stages)
 
 
-def kept_once(plan: PhysicalPlan, lent: LentRows) -> float:
+def kept_once(plan: PhysicalPlan, common: CommonRows) -> float:
     """Bytes that the channel keeps, estimated from the windows of its readers."""
     rates: dict[int | None, float] = {}
-    for reader, length in zip(lent.readers, lent.lengths, strict=True):
+    for reader, length in zip(common.readers, common.lengths, strict=True):
         rows = plan.stages[reader.stage].inputs[reader.input].leaf.rows
         rates[reader.filter] = max(rates.get(reader.filter, 0.0), rows / length)
     rate = rates[None] if None in rates else sum(rates.values())
-    return rate * lent.horizon * (_ROW + sum(map(_width, lent.dtypes)))
+    return rate * common.horizon * (_ROW + sum(map(_width, common.dtypes)))
 
 
-def kept_apart(plan: PhysicalPlan, lent: LentRows) -> float:
+def kept_apart(plan: PhysicalPlan, common: CommonRows) -> float:
     """Bytes that the readers would keep if each had its own rows."""
     total = 0.0
-    for reader in lent.readers:
+    for reader in common.readers:
         leaf = plan.stages[reader.stage].inputs[reader.input].leaf
         (node,) = _over(plan.stages[reader.stage])
         arguments = {column.index for call in node.aggregates for column in call.arguments}
@@ -121,8 +121,8 @@ def kept_apart(plan: PhysicalPlan, lent: LentRows) -> float:
     return total
 
 
-def _lent(plan: PhysicalPlan, channel: Channel, readers: tuple[Reader, ...]) -> LentRows:
-    return LentRows(channel, readers, tuple(_length(plan, plan.stages[reader.stage]) for reader in readers))
+def _common(plan: PhysicalPlan, channel: Channel, readers: tuple[Reader, ...]) -> CommonRows:
+    return CommonRows(channel, readers, tuple(_length(plan, plan.stages[reader.stage]) for reader in readers))
 
 
 def _length(plan: PhysicalPlan, stage: Stage) -> int:
@@ -132,7 +132,7 @@ def _length(plan: PhysicalPlan, stage: Stage) -> int:
     return leg.window.length
 
 
-def _may_borrow(plan: PhysicalPlan, channel: Channel, stage: Stage) -> bool:
+def _may_share(plan: PhysicalPlan, channel: Channel, stage: Stage) -> bool:
     """Whether a stage is an aggregate of this kind over the rows of a plain time window, and what works row by row on it."""
     if channel.kind != "time" or not isinstance(channel.source, ScanRows) or len(stage.inputs) != 1:
         return False
@@ -161,7 +161,7 @@ def _is_stepwise(node: Aggregate) -> bool:
     )
 
 
-def _borrowing(stage: Stage) -> Stage:
+def _sharing(stage: Stage) -> Stage:
     """The stage with an aggregate that gets retractions."""
     (given,) = stage.inputs
 
@@ -172,7 +172,7 @@ def _borrowing(stage: Stage) -> Stage:
 
     root = rebuild(stage.root, change)
     assert not isinstance(root, Leaf)
-    return replace(stage, root=root, inputs=(replace(given, lent=True),))
+    return replace(stage, root=root, inputs=(replace(given, common=True),))
 
 
 def _width(dtype: pa.DataType) -> int:

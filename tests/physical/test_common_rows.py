@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sash.physical.channels import channels_of
-from sash.physical.lent_rows import kept_apart, kept_once, lent_rows
+from sash.physical.common_rows import common_rows, kept_apart, kept_once
 from sash.plan.options import Options
 from sash.runtime.shard import Shard
 from sash.testing import replay, replay_job
@@ -18,27 +18,27 @@ SUMS = "SELECT item_id, COUNT(*) AS n, SUM(price) AS t FROM sales [RANGE {0} SEC
 HIGHEST = "SELECT item_id, MAX(price) AS t FROM sales [RANGE {0} SECONDS] GROUP BY item_id"
 
 
-def lending(*queries: Any) -> list[bool]:
-    """Per stage, whether its rows are lent."""
-    return [any(given.lent for given in stage.inputs) for stage in planned(*queries).physical.stages]
+def sharing(*queries: Any) -> list[bool]:
+    """Per stage, whether its rows are common."""
+    return [any(given.common for given in stage.inputs) for stage in planned(*queries).physical.stages]
 
 
 def test_windows_of_several_lengths_share_the_rows_of_the_longest() -> None:
     queries = [SUMS.format(10, ""), SUMS.format(60, ""), SUMS.format(40, "WHERE store_id = 3")]
     plan = planned(*queries).physical
-    assert lending(*queries) == [True, True, True]
-    (lent,) = lent_rows(plan, channels_of(plan, share=True)).values()
-    assert lent.horizon == 60_000_000
-    assert lent.filters is None
-    assert kept_once(plan, lent) < kept_apart(plan, lent)
+    assert sharing(*queries) == [True, True, True]
+    (common,) = common_rows(plan, channels_of(plan, share=True)).values()
+    assert common.horizon == 60_000_000
+    assert common.filters is None
+    assert kept_once(plan, common) < kept_apart(plan, common)
 
 
 def test_rows_that_no_reader_accepts_are_not_kept() -> None:
     queries = [SUMS.format(10, "WHERE store_id = 1"), SUMS.format(12, "WHERE store_id = 2"), HIGHEST.format(60)]
     plan = planned(*queries).physical
-    (lent,) = lent_rows(plan, channels_of(plan, share=True)).values()
-    assert lent.horizon == 12_000_000
-    assert lent.filters == {0, 1}
+    (common,) = common_rows(plan, channels_of(plan, share=True)).values()
+    assert common.horizon == 12_000_000
+    assert common.filters == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_rows_that_no_reader_accepts_are_not_kept() -> None:
     ],
 )
 def test_others_keep_their_own_rows(queries: list[Any], why: str) -> None:
-    assert not any(lending(*queries)), why
+    assert not any(sharing(*queries)), why
 
 
-def test_a_stage_has_the_same_name_whether_its_rows_are_lent_or_not() -> None:
+def test_a_stage_has_the_same_name_whether_it_keeps_its_rows_or_not() -> None:
     alone = planned(SUMS.format(10, "")).physical
     together = planned(SUMS.format(10, ""), SUMS.format(60, "")).physical
     assert channels_of(alone, share=True).stages[0] == channels_of(together, share=True).stages[0]
@@ -66,8 +66,8 @@ def test_a_stage_has_the_same_name_whether_its_rows_are_lent_or_not() -> None:
 
 def test_explain_job_says_what_is_lent() -> None:
     shown = planned(SUMS.format(10, ""), SUMS.format(60, "")).explain()
-    assert "Leg 0: sales by item_id, rows lent by the channel" in shown
-    assert "rows of 1 MINUTE kept once, lent to stages 0 (10 SECONDS), 1 (1 MINUTE)" in shown
+    assert "Leg 0: sales by item_id, rows kept by the channel" in shown
+    assert "rows of 1 MINUTE kept once for stages 0 (10 SECONDS), 1 (1 MINUTE)" in shown
 
 
 LENGTHS = (1, 7, 20, 20, 33)
