@@ -51,7 +51,7 @@ class ChannelRows:
         self._blocks.drop_before(floor - self._common.horizon)
 
     def holder(self, stage: int, since: int | None) -> ReaderRows:
-        """What a stage has in common; if it began again at some time, only rows since then."""
+        """The rows of the reader that is this stage; if it began again at some time, only those since then."""
         return ReaderRows(
             self._blocks, self._common.reader(stage), len(self._common.columns) - self._common.channel.masks, since
         )
