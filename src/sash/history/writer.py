@@ -66,7 +66,7 @@ class HistoryWriter:
         self._running: int | None = None
         self._parts: dict[str, Given] = {}
         self._queries: dict[str, KeptQuery] = {}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._segment: Segment | None = None
         self._handle = -1
         self._broken = False
@@ -108,17 +108,17 @@ class HistoryWriter:
                 if self._waiting + given.nbytes <= max(_MOST_WAITING, self._limits.size // 2):
                     self._waiting += given.nbytes
                     if kept is Kept.NET:
-                        self._tell(query, number, "their net effect is kept, and readers of changes must start again")
+                        self._warn(query, number, "their net effect is kept, and readers of changes must start again")
                     return Given(given, clock, kept)
             if kept is Kept.ALL and known is not None:
                 tries.append((net_effect(given, known.mode, known.key), Kept.NET))
-        self._tell(query, number, "its answer is unknown to the console from now on; a larger --history keeps more")
+        self._warn(query, number, "its answer is unknown to the console from now on; a larger --history keeps more")
         return Given(None, clock, Kept.NOTHING)
 
-    def _tell(self, query: str, number: int, what: str) -> None:
+    def _warn(self, query: str, number: int, what: str) -> None:
         """Warn once of each query of which not all is kept."""
-        if query not in self._told:
-            self._told.add(query)
+        if query not in self._warned:
+            self._warned.add(query)
             logging.getLogger("sash").warning(
                 "query %s: batch %s has more changes than its history keeps one by one: %s", query, number, what
             )
