@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sash.masking import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 _LONGEST_LINE = 160
 _LONGEST_MESSAGE = 1_500

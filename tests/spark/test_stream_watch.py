@@ -79,7 +79,7 @@ def test_a_stream_whose_rows_are_all_late_has_another_problem() -> None:
         "stream sales: all rows of the last batch were late and dropped, up to 1825 days behind the watermark 2030-12-31 "
     )
     assert text.endswith(
-        "If a row with a time in the future moved the watermark, correct its source and start with a new checkpoint"
+        "If a row with a time in the future moved the watermark, declare MAX JUMP '1 day' (max_jump=) and start with a new checkpoint"
     )
     (text,) = watch().look([batch(9, 9, late=9, late_by=1_500_000)], 0, waiting, NOON)
     assert text.endswith(
