@@ -26,9 +26,16 @@ def latest(name: str) -> Figures:
 
 
 def publish(
-    name: str, figures: Figures, table: Callable[[Figures], RenderableType], *, as_json: bool, save: bool
+    name: str,
+    figures: Figures,
+    table: Callable[[Figures], RenderableType],
+    *,
+    page: Callable[[Figures], str] | None = None,
+    plots: Callable[[Figures], Sequence[Figure]] = lambda _: (),
+    as_json: bool,
+    save: bool,
 ) -> None:
-    """Print the figures, and save them if requested."""
+    """Print the figures, and save them if requested, with their page and its plots where there is one."""
     if as_json:
         print(json.dumps(figures, indent=2))
     else:
@@ -40,11 +47,8 @@ def publish(
         path = RESULTS / f"{name}-{now:%Y%m%dT%H%M%S}.json"
         path.write_text(json.dumps(saved, indent=2) + "\n", encoding="utf-8")
         Console(stderr=True).print(f"saved in {path}")
-
-
-def write_page(name: str, text: str, figures: Sequence[Figure]) -> None:
-    """Write the page of an experiment, and its plots beside it."""
-    EXPERIMENTS.mkdir(parents=True, exist_ok=True)
-    (EXPERIMENTS / f"{name}.md").write_text(text, encoding="utf-8")
-    for figure in figures:
-        figure.draw()
+        if page is not None:
+            EXPERIMENTS.mkdir(parents=True, exist_ok=True)
+            (EXPERIMENTS / f"{name}.md").write_text(page(figures), encoding="utf-8")
+            for figure in plots(figures):
+                figure.draw()
