@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from sash.arguments import check_count, check_flag, check_function, check_path, check_text
+from sash.arguments import check_count, check_flag, check_function, check_path
 from sash.display import TextTable, counted, section
 from sash.durations import microseconds
-from sash.errors import CatalogError, OptionError
+from sash.errors import CatalogError
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import ONE_ROW
 from sash.plan.options import MOST_SHARDS, PROBING, BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
+from sash.started_queries import StartedQueries
 from sash.user_library import add_aggregate, add_function
 from sash.window_methods import WindowMethods
 
@@ -30,11 +31,9 @@ if TYPE_CHECKING:
     from sash.history.limits import HistoryLimits
     from sash.job import Job
     from sash.job_query import JobQuery
-    from sash.metrics import MetricsServer
     from sash.running import RunningQuery
     from sash.running_job import RunningJob
     from sash.spark.kept_window import KeptWindow
-    from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.history import ReadAgain, Rereading
     from sash.spark.sources.inputs import KeptRows, StreamSource
     from sash.spark.sources.postgres import PostgresRelation
@@ -81,12 +80,8 @@ class Engine(WindowMethods):
         self._relations: dict[str, DataFrame] = {}
         self._updates: dict[str, StreamSource] = {}
         self._tables: dict[str, RefreshedTable] = {}
-        self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
-        self._jobs: list[RunningJob] = []
         self._kept: list[KeptWindow] = []
-        self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
-        self._listener: BatchListener | None = None
-        self._server: MetricsServer | None = None
+        self._started = StartedQueries(self.spark, self._query_groups)
         self.history: tuple[Path, HistoryLimits] | None = None
         """The run folder in which jobs keep their history, and its bounds, if they keep any."""
 
@@ -374,7 +369,14 @@ class Engine(WindowMethods):
         planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
         return Query(
-            planned, self.spark, inputs, self.shards, self.checkpoint, self._register, self.shards_chosen, self.history
+            planned,
+            self.spark,
+            inputs,
+            self.shards,
+            self.checkpoint,
+            self._started.add,
+            self.shards_chosen,
+            self.history,
         )
 
     def job(
@@ -398,8 +400,7 @@ class Engine(WindowMethods):
     @property
     def running(self) -> dict[str, RunningQuery | JobQuery]:
         """The started queries by name, those of jobs among them; a new query replaces an ended one of the same name."""
-        of_jobs = {name: query for job in self._jobs for name, query in job.queries.items()}
-        return {**of_jobs, **{name: running for name, (running, _) in self._started.items()}}
+        return self._started.by_name
 
     @property
     def shards_chosen(self) -> bool:
@@ -409,86 +410,34 @@ class Engine(WindowMethods):
     def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
         check_function("callback", callback)
-        self._add_listener()
-        self._callbacks.append(callback)
+        self._started.listen()
+        self._started.on_batch(callback)
 
     def on_batch(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch that is noticed: no listener is added."""
-        self._callbacks.append(callback)
+        self._started.on_batch(callback)
 
     def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve the metrics of all queries for Prometheus, and return the URL; port 0 is any free port."""
-        from sash.metrics import MetricsServer, exposition
-
-        check_count("port", port, least=0, most=65_535)
-        check_text("host", host)
-        self._add_listener()
-        if self._server is not None:
-            raise OptionError(f"the metrics are already served at {self._server.url}")
-        try:
-            self._server = MetricsServer(lambda: exposition(self.running, self._query_groups()), port, host)
-        except (OSError, OverflowError) as problem:
-            reason = getattr(problem, "strerror", None) or problem
-            raise OptionError(
-                f"metrics cannot be served on {host}:{port}: {reason}; choose another port, or 0"
-            ) from None
-        return self._server.url
+        return self._started.serve_metrics(port, host)
 
     def _query_groups(self) -> list[dict[str, Any]]:
         return self.windows.groups() if "windows" in self.__dict__ else []
 
     def close(self) -> None:
         """Stop all queries, kept windows and the metrics server; the Spark session stays."""
-        queries = [running for running, _ in self._started.values()]
-        for running in (*queries, *self._jobs, *(kept for kept in self._kept if kept.active)):
-            running.stop()
-        self._started.clear()
-        self._jobs.clear()
+        self._started.stop()
+        for kept in self._kept:
+            if kept.active:
+                kept.stop()
         self._kept.clear()
         if "windows" in self.__dict__:
             self.windows.close()
-        if self._listener is not None:
-            self.spark.streams.removeListener(self._listener)
-            self._listener = None
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-
-    def _register(self, running: RunningQuery, tracker: ProgressTracker) -> None:
-        def notify(progress: dict[str, Any]) -> None:
-            for callback in self._callbacks:
-                callback(running.name, progress)
-
-        self._started[running.name] = running, tracker
-        tracker.subscribe(notify)
+        self._started.close()
 
     def register_job(self, running: RunningJob) -> None:
         """Let the engine know a job that has been started: `running`, metrics and `close` include it."""
-
-        def notify(query: str, progress: dict[str, Any]) -> None:
-            for callback in self._callbacks:
-                callback(query, progress)
-
-        running.started.progress.on_batch = notify
-        self._jobs = [job for job in self._jobs if job.active and job is not running] + [running]
-
-    def _add_listener(self) -> None:
-        """Receive every batch from Spark, which forgets batches that are polled too rarely."""
-        from sash.spark.connect import refuse_connect
-        from sash.spark.progress import BatchListener
-
-        refuse_connect(self.spark, "on_progress() or metrics()")
-        if self._listener is None:
-            self._listener = BatchListener(self._update_progress)
-            self.spark.streams.addListener(self._listener)
-
-    def _update_progress(self, query_id: str, reports: Sequence[Any]) -> None:
-        for running, tracker in list(self._started.values()):
-            if running.id == query_id:
-                tracker.update(reports)
-        for job in self._jobs:
-            if job.id == query_id:
-                job.started.progress.update(reports[-1])
+        self._started.add_job(running)
 
     def _spark_type(self, name: str, sql: str) -> pa.DataType | str | None:
         from sash.spark.types import expression_type
