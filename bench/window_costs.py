@@ -33,6 +33,7 @@ from sash.time import SECOND
 _WINDOW = 60
 _MOST_OUTPUT = 2_000_000
 _MOST_ROWS = 20_000
+_FLAT = 2
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,19 @@ def page(figures: Figures) -> str:
         figures_of = " | ".join(f"{ns:,}" for ns in result["ns_per_change"].values())
         sql = result["sql"].replace("SELECT ", "", 1).replace(" FROM sales", "").replace(" AS x", "")
         lines.append(f"| {result['function']} | `{sql}` | {figures_of} | {result['ratio']:.2f} |")
+    steep = [f"{result['function']} ({result['ratio']:.2f})" for result in results if result["ratio"] > _FLAT]
     lines += [
+        "",
+        (
+            f"Flat means here that a change costs at most {_FLAT} times as much with the most rows as with the fewest. "
+            + (
+                f"{len(results) - len(steep)} of {len(results)} functions are; the others are {', '.join(steep)}. "
+                * bool(steep)
+            )
+            + "NTILE(1000) of 1,000 rows has one row per bucket, all of them at borders, and neighbours are cheap to find; with more "
+            "rows every border is searched for. State of a million rows does not fit in the processor's caches: functions that "
+            "read rows at random places, by price, show it most."
+        ),
         "",
         (
             "The rows of a partition are in a tree of wide nodes, so the cost of a search hardly grows with their number. Where "

@@ -211,6 +211,12 @@ def test_explain_tells_how_an_aggregate_is_maintained(code: type[Any], window: s
     assert way in plan("SELECT k, agg(v) AS a FROM {} GROUP BY k", window=window, code=code).explain()
 
 
+def test_explain_tells_which_aggregates_are_computed_anew_over_frames() -> None:
+    sql = "SELECT agg(v) OVER (ORDER BY ts ROWS 3 PRECEDING) AS a FROM {}"
+    assert "(agg: computed anew from all rows of each frame)" in plan(sql, code=Merged).explain()
+    assert "computed anew" not in plan(sql, code=WeightedMean).explain()
+
+
 @pytest.mark.parametrize(
     "sql", ["SELECT k, agg(v) AS a FROM {} GROUP BY k", "SELECT k, twice(COUNT(*)) AS a FROM {} GROUP BY k"]
 )

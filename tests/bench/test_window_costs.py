@@ -25,6 +25,16 @@ def test_page_and_table_have_all_figures() -> None:
     assert "QUALIFY ROW_NUMBER() OVER (ORDER BY price DESC) <= 3" in text
 
 
+def test_page_names_the_functions_whose_changes_cost_more_in_large_partitions() -> None:
+    def result(name: str, ratio: float) -> dict[str, object]:
+        return {"function": name, "sql": "SELECT x FROM sales", "ns_per_change": {"1": 100, "9": 200}, "ratio": ratio}
+
+    assert "1 of 2 functions are; the others are NTILE (2.50). " in page(
+        {"windows": [result("LAG", 2), result("NTILE", 2.5)]}
+    )
+    assert "functions are" not in page({"windows": [result("LAG", 1.9)]})
+
+
 def test_an_unknown_function_is_refused() -> None:
     with pytest.raises(SashError, match="unknown function 'median'"):
         measure("20", "median", 1)

@@ -148,3 +148,29 @@ if __name__ == "__main__":
         (GOLDEN / f"{written}.txt").write_text(planned(written).explain(), encoding="utf-8")
     for written in EVERYTHING:
         (GOLDEN / f"{written}.txt").write_text(planned(written).explain(all=True), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("call", "remark"),
+    [
+        ("SUM(x) OVER (PARTITION BY k)", "(sum: evaluates the whole partition when its value has changed)"),
+        ("PERCENT_RANK() OVER (ORDER BY x)", "(percent_rank: evaluates the whole partition at a change)"),
+        ("ROW_NUMBER() OVER (ORDER BY x)", "(row_number: evaluates the rows behind a change)"),
+        ("NTILE(4) OVER (ORDER BY x)", "(ntile: evaluates the rows at the borders of buckets)"),
+        ("SUM(x) OVER (ORDER BY x)", "(sum: evaluates the rows behind a change)"),
+        (
+            "COUNT(x) OVER (ORDER BY x ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)",
+            "(count: evaluates the rows before a change)",
+        ),
+        ("SUM(x) OVER (ORDER BY x ROWS 9 PRECEDING)", ""),
+        ("MAX(x) OVER (ORDER BY x)", ""),
+        ("LAG(x) OVER (ORDER BY x)", ""),
+    ],
+)
+def test_window_functions_that_evaluate_more_than_a_frame_are_named(call: str, remark: str) -> None:
+    catalog = Catalog()
+    catalog.add_stream("s", parse_schema("ts BIGINT, k INT, x DOUBLE"), "ts")
+    lines = plan_query(f"SELECT {call} AS c FROM s WINDOW 9 SECONDS", catalog).explain().splitlines()
+    (line,) = [line for line in lines[lines.index("") :] if " Over " in line and "[fifo]" in line]
+    assert ("evaluates" in line) == bool(remark)
+    assert remark in line

@@ -82,7 +82,7 @@ class OrderedRows:
         if call.function in ("lag", "lead"):
             return (kinds.SHIFT, call.parameter if call.function == "lead" else -call.parameter, tree, 0, 0, 0, 0)
         frame = (*self._bound(call.frame.start), *self._bound(call.frame.end))
-        if _is_extreme(call):
+        if finds_extreme(call):
             assert call.aggregate is not None
             tree = self._tree_of(call.aggregate.arguments[0].index, call.aggregate.function)
             self._wide.keep_values()
@@ -238,7 +238,7 @@ def _is_long(frame: Frame) -> bool:
     return frame.start.kind != "row" or frame.end.kind != "row" or frame.end.offset - frame.start.offset > _SHORT
 
 
-def _is_extreme(call: WindowCall) -> bool:
+def finds_extreme(call: WindowCall) -> bool:
     """Whether the call is MIN or MAX of a part of the partition, of values that fit in a word."""
     found = call.aggregate
     if found is None or found.function not in ("min", "max") or call.frame.is_whole:

@@ -13,7 +13,7 @@ from sash.operators.base import Edge
 from sash.optimizer.optimizer import UNCOUNTED, AppliedRule, Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes
-from sash.physical.explain_aggregates import aggregate_costs
+from sash.physical.explain_aggregates import aggregate_costs, over_costs
 from sash.physical.facts import facts_of
 from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
@@ -318,7 +318,7 @@ def _parameters(node: Operation) -> tuple[str, ...]:
         case nodes.Alike():
             return (alike_text(node),)
         case nodes.Over():
-            return (describe_over(node.partition, node.ties, node.calls, schema),)
+            return describe_over(node.partition, node.ties, node.calls, schema), over_costs(node.calls)
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
