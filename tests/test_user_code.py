@@ -221,7 +221,7 @@ def test_explain_tells_which_aggregates_are_computed_anew_over_frames() -> None:
     "sql", ["SELECT k, agg(v) AS a FROM {} GROUP BY k", "SELECT k, twice(COUNT(*)) AS a FROM {} GROUP BY k"]
 )
 def test_another_version_is_another_plan(sql: str) -> None:
-    from sash.physical.channels import channels_of
+    from sash.physical.plan_channels import channels_of
 
     def identities(version: str) -> Any:
         return channels_of(plan(sql, version).physical, share=False).stages

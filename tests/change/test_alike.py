@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sash.alike import Candidate, number_of, plan_alike
 from sash.change.diff import JobDiff, diff_jobs
 from sash.change.stored import AlikePlace, Answer, JobPlan
-from sash.physical.channels import channels_of
+from sash.physical.plan_channels import channels_of
 from sash.planning import plan_query, plan_together
 from tests.change.test_classify import CATALOG, stored
 

@@ -12,7 +12,8 @@ from sash.change.classify import classify
 from sash.change.diff import JobDiff, diff_jobs
 from sash.change.stored import Answer, Completeness, JobPlan, StoredLog, StoredStage, StoredState
 from sash.errors import OptionError
-from sash.physical.channels import StageRows, channels_of, needs_snapshots
+from sash.physical.channels import StageRows, needs_snapshots
+from sash.physical.plan_channels import channels_of
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import DEFAULT
 from sash.planning import plan_query, plan_together

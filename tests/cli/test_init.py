@@ -39,7 +39,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
 
 def test_shells_complete_commands_and_names_of_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sash import job_index
-    from sash.cli.main import _complete_job
+    from sash.cli.job_commands import _complete_job
 
     monkeypatch.setattr(job_index, "known_jobs", lambda: [type("Entry", (), {"name": n}) for n in ("totals", "silent")])
     assert _complete_job("to") == ["totals"]

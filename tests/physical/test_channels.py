@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from sash.physical.channels import Channels, LegRows, LookupRows, ScanRows, StageRows, channels_of
+from sash.physical.channels import Channels, LegRows, LookupRows, ScanRows, StageRows
+from sash.physical.plan_channels import channels_of
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.rows import parse_schema
 from tests.physical.together import queries_together

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sash.physical.channels import channels_of
 from sash.physical.common_rows import common_rows, kept_apart, kept_once
+from sash.physical.plan_channels import channels_of
 from sash.plan.options import Options
 from sash.runtime.shard import Shard
 from sash.testing import replay, replay_job

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sash.physical.channels import channels_of
 from sash.physical.nodes import Output, PhysicalPlan, Stage, operations
+from sash.physical.plan_channels import channels_of
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import STRATEGIES, Options
 from sash.planning import PlannedJob, plan_query, plan_together

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sash.errors import CatalogError, CheckpointError
-from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan, walk
+from sash.physical.plan_channels import channels_of
 from sash.physical.stored_plan import decode_plan, encode_plan
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.user_code import UserCode

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sash.physical import planner
-from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan
+from sash.physical.plan_channels import channels_of
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.options import Options
 from sash.planning import PlannedJob, plan_query, plan_together

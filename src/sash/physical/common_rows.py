@@ -17,9 +17,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from sash.physical.channels import Channel, Channels, Reader, ScanRows, channels_of, needs_snapshots
+from sash.physical.channels import Channel, Channels, Reader, ScanRows, needs_snapshots
 from sash.physical.nodes import Aggregate, Leaf, Operation, PhysicalPlan, Stage, StreamLeg, operations
 from sash.physical.passes.base import rebuild
+from sash.physical.plan_channels import channels_of
 from sash.physical.state_names import digest
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.expressions import STEPWISE

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sash.display import counted
 from sash.optimizer.widen_joins import WideJoin
-from sash.physical.channels import channels_of
 from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
 from sash.physical.explain_channels import channel_lines
 from sash.physical.nodes import PhysicalPlan, Stage, operations
+from sash.physical.plan_channels import channels_of
 from sash.plan.tree import duration_text
 
 

@@ -6,8 +6,9 @@ gets, and those for other shards go through Spark's shuffle as well.
 
 from __future__ import annotations
 
-from sash.physical.channels import StageRows, channels_of
+from sash.physical.channels import StageRows
 from sash.physical.nodes import Leaf, PhysicalPlan, operations
+from sash.physical.plan_channels import channels_of
 
 _LOGGED, _SENT = 10.0, 30.0
 """Steps to write a row to a log and, with that, to send it to another shard.

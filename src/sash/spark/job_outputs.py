@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from sash.change.stored import AT_ONCE, Completeness
 from sash.errors import StoreError
-from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan
+from sash.physical.plan_channels import channels_of
 from sash.plan.types import TIMESTAMP
 from sash.planning import PlannedJob
 from sash.private_folders import make_private

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sash.physical.channels import Channel, Channels, StageRows, channels_of, queries_of_stages
+from sash.physical.channels import Channel, Channels, StageRows, queries_of_stages
 from sash.physical.nodes import PhysicalPlan
+from sash.physical.plan_channels import channels_of
 
 _MASK, _SEED = 0xFFFFFFFF, 42
 
