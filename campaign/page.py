@@ -6,10 +6,15 @@ from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
+from campaign.faults.kinds import KINDS, MOMENTS
 from campaign.mutation import Trial, read_trials
+from campaign.plans import EVERY
 from campaign.record import Run, read_runs
+from campaign.snapshots import LEVELS
 from campaign.subjects import SUBJECTS
 
+LEAST = 500
+"""In so many cases every operator, aggregate, strategy and kind of window should be."""
 PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "campaigns.md"
 
 _HEAD = """# What has been tried
@@ -31,7 +36,7 @@ def write_page(path: Path = PAGE) -> Path:
 
 def page(runs: list[Run], trials: list[Trial]) -> str:
     """The text of the page."""
-    lines = [_HEAD, "## In all", "", *_totals(runs)]
+    lines = [_HEAD, "## In all", "", *_totals(runs), "", *_reach(runs)]
     if trials:
         lines += ["", *_mutants(trials)]
     for name, group in groupby(runs, key=lambda run: run.subject):
@@ -68,6 +73,40 @@ def _mutants(trials: list[Trial]) -> list[str]:
     return lines
 
 
+def _reach(runs: list[Run]) -> list[str]:
+    """What was asked of campaigns, and how far the saved runs have come."""
+    of: dict[str, Counter[str]] = {}
+    cases = Counter[str]()
+    for run in runs:
+        of.setdefault(run.subject, Counter()).update(run.words)
+        cases[run.subject] += run.cases - run.refused
+    faults, snapshots = of.get("faults", Counter()), of.get("snapshots", Counter())
+    on_spark = of.get("spark", Counter())["queries compared"]
+    told = {
+        "plans, on Spark too": (100_000, cases["plans"] + on_spark),
+        "plans on Spark": (2_000, on_spark),
+        "faults that struck": (1_000, faults["struck in all"]),
+        **{
+            f"faults {MOMENTS[moment]}": (50, faults[f"struck {MOMENTS[moment]}"])
+            for moment in ("stage", "state", "sink")
+        },
+        "drivers killed": (300, sum(faults[f"fault {one.name}"] for one in KINDS if one.ends)),
+        "texts": (100_000, cases["texts"]),
+        "snapshots under kills": (10_000, sum(snapshots[f"snapshots {level}"] for level in LEVELS)),
+    }
+    lines = ["| what was asked for | | so far |", "|---|---:|---:|"]
+    return lines + [f"| {name} | {asked:,} | {found:,} |" for name, (asked, found) in told.items()]
+
+
+def _rare(words: Counter[str]) -> list[str]:
+    """Which operators, aggregates, strategies and windows have been in too few cases of plans."""
+    lines = ["", f"In fewer than {LEAST} of these cases:", ""]
+    for kind, names in EVERY.items():
+        few = [f"{name} {words[f'{kind} {name}']:,}" for name in names if words[f"{kind} {name}"] < LEAST]
+        lines.append(f"- *{kind}*, of {len(names)}: {', '.join(few) or 'none'}")
+    return lines
+
+
 def _subject(name: str, runs: list[Run]) -> list[str]:
     about = SUBJECTS[name].about
     lines = [f"## {name.capitalize()}", "", f"{about[0].upper()}{about[1:]}.", ""]
@@ -82,6 +121,8 @@ def _subject(name: str, runs: list[Run]) -> list[str]:
     for kind, group in groupby(sorted(words), key=lambda word: word.partition(" ")[0]):
         listed = ", ".join(f"{word.partition(' ')[2] or word} {words[word]:,}" for word in group)
         lines.append(f"- *{kind}*: {listed}")
+    if name == "plans":
+        lines += _rare(words)
     failed = [(run.commit, error) for run in runs for error in run.failures]
     if failed:
         lines += ["", "Failures found:", "", *(f"- {commit}: `{error}`" for commit, error in failed)]

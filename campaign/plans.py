@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
 from campaign.subject import Outcome, Subject
 from sash.errors import StrategyError, UnsupportedSqlError
+from sash.physical.nodes import Operation
 from sash.plan.options import JOINS, STRATEGIES
+from sash.sql.aggregates import AGGREGATES
 from tests.oracle.case import SCHEMA, STREAMS, Case
 from tests.oracle.cases import CASES
 from tests.oracle.check import Result, assert_oracle
 from tests.oracle.duck import View
+from tests.oracle.random_aggregates import aggregate_cases
 from tests.oracle.random_cases import (
     cases,
     changing_cases,
@@ -24,10 +29,14 @@ from tests.oracle.random_cases import (
     nested_cases,
     nonretroactive_cases,
 )
+from tests.oracle.random_time_windows import time_window_cases
 from tests.oracle.strategies import streams
 
 RIGHT = tuple(name for name in STRATEGIES if name != "clock-triggered")
 """The strategies whose answers are right: `clock-triggered` is there to show wrong ones."""
+
+VARIANTS = 8
+"""How many runs one query over the same rows has: most of a case's time went into making these and into DuckDB's answers."""
 
 _REFUSALS = (
     "cannot be joined with rows that may be retracted",
@@ -36,7 +45,7 @@ _REFUSALS = (
     "would have to keep",
 )
 """The reasons for which Sash may refuse a random query; any other error is a failure."""
-_FUNCTION = re.compile(r"\b([A-Z_]{2,})\((DISTINCT\b)?")
+_FUNCTION = re.compile(r"\b([A-Za-z_0-9]{2,})\((DISTINCT\b)?")
 _CONSTRUCTS = (
     "ROLLUP", "CUBE", "GROUPING SETS", "QUALIFY", "PIVOT", "UNPIVOT", "explode", "SESSION", "session_window", "TUMBLE", "HOP",
     "CUMULATE", "EMIT", "NOW()", "WITHIN GROUP", "RANGE BETWEEN", "ROWS BETWEEN", "PARTITION BY", "WITH ", "VALUES", "CASE",
@@ -48,10 +57,10 @@ _CONSTRUCTS = (
 
 @dataclass(frozen=True, eq=False)
 class PlanCase:
-    """A query, its input, and the options of `replay`."""
+    """A query and its input, and the options of `replay` with which they run: each of these runs is a case."""
 
     case: Case
-    options: dict[str, Any]
+    variants: tuple[dict[str, Any], ...]
 
 
 _RANDOM = {
@@ -60,14 +69,20 @@ _RANDOM = {
     "negated": negated_cases,
     "relations": changing_cases,
     "nrrs": nonretroactive_cases,
+    "aggregates": aggregate_cases,
+    "time windows": time_window_cases,
 }
-_KINDS = ("streams", "streams", "streams", "alone", "written", "written", *_RANDOM)
+_KINDS = ("streams", "streams", "alone", "written", "written", "written", "aggregates", *_RANDOM)
 
 
 @st.composite
 def _written_cases(draw: st.DrawFn) -> Case:
-    """A query of the tests, which have one for every construct, over random streams where it reads those of most tests."""
-    case = draw(st.sampled_from(CASES))
+    """A query of the tests, which have one for every construct, over random streams where it reads those of most tests.
+
+    Any word that some of them have is as likely as any other: so what few of them have is not rare.
+    """
+    found = _written_by_word()
+    case = draw(st.sampled_from(found[draw(st.sampled_from(tuple(found)))]))
     edges = any(view.edges for view in case.views.values())
     if edges or case.unit != "s" or any(rows is not STREAMS.get(name) for name, rows in case.streams.items()):
         return case
@@ -78,6 +93,16 @@ def _written_cases(draw: st.DrawFn) -> Case:
         schemas={**case.schemas, **dict.fromkeys(case.streams, SCHEMA)},
         until=None,
     )
+
+
+@functools.cache
+def _written_by_word() -> dict[str, list[Case]]:
+    """The queries of the tests by the words of their texts and windows."""
+    found: dict[str, list[Case]] = {}
+    for case in CASES:
+        for word in sorted(_words_of_text(case)):
+            found.setdefault(word, []).append(case)
+    return found
 
 
 @st.composite
@@ -91,6 +116,11 @@ def _plan_cases(draw: st.DrawFn) -> PlanCase:
         case = draw(_written_cases())
     else:
         case = draw(_RANDOM[kind]())
+    count = draw(st.sampled_from((1, *[VARIANTS] * 9)))
+    return PlanCase(case, tuple(_options(draw, case) for _ in range(count)))
+
+
+def _options(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     batch = draw(
         st.one_of(
             st.sampled_from((None, 1, 2, 3, 5)),
@@ -122,17 +152,22 @@ def _plan_cases(draw: st.DrawFn) -> PlanCase:
         options["probe"] = draw(st.sampled_from((None, 1, 3)))
     if options["strategy"] == "piggyback":
         options["patience"] = draw(st.sampled_from((None, 1, 4)))
-    return PlanCase(case, options)
+    return options
 
 
 def _check(trial: PlanCase) -> Outcome:
-    try:
-        result = assert_oracle(trial.case, **trial.options)
-    except (UnsupportedSqlError, StrategyError) as refused:
-        if is_refusal(refused):
-            return Outcome(refused=True)
-        raise
-    return Outcome(Counter(words_of(trial, result)))
+    words = Counter(["query drawn"])
+    refused = 0
+    for options in trial.variants:
+        try:
+            result = assert_oracle(trial.case, **options)
+        except (UnsupportedSqlError, StrategyError) as problem:
+            if not is_refusal(problem):
+                raise
+            refused += 1
+        else:
+            words.update(words_of(trial.case, options, result))
+    return Outcome(words, refused, len(trial.variants))
 
 
 def is_refusal(problem: Exception) -> bool:
@@ -140,37 +175,55 @@ def is_refusal(problem: Exception) -> bool:
     return any(reason in str(problem) for reason in _REFUSALS)
 
 
-def words_of(trial: PlanCase, result: Result) -> set[str]:
-    """The operators that ran, and the functions, constructs, windows and options of the case."""
+def words_of(case: Case, options: Mapping[str, Any], result: Result) -> set[str]:
+    """The operators that ran, and the aggregates, functions, constructs, windows and options of the case."""
     words = {f"operator {name.rpartition('.')[2]}" for name in result.counts}  # type: ignore[attr-defined]
-    words |= {f"function {name}{' DISTINCT' if one else ''}" for name, one in _FUNCTION.findall(trial.case.sql)}
-    words |= {f"construct {name.rstrip('(')}" for name in _CONSTRUCTS if name in trial.case.sql}
-    words |= {f"window {_window(view)}" for view in trial.case.views.values()}
-    words |= {f"{name} {value}" for name, value in trial.options.items() if name in ("strategy", "join", "shards")}
-    words |= {f"option {name}" for name in ("tau", "purge", "probe", "patience", "buckets") if trial.options.get(name)}
+    words |= _words_of_text(case)
+    words |= {f"{name} {value}" for name, value in options.items() if name in ("strategy", "join", "shards")}
+    words |= {f"option {name}" for name in ("tau", "purge", "probe", "patience", "buckets") if options.get(name)}
     return words
 
 
-def _window(view: View) -> str:
+@functools.lru_cache(maxsize=256)
+def _words_of_text(case: Case) -> frozenset[str]:
+    called = _FUNCTION.findall(case.sql)
+    return frozenset(
+        {f"aggregate {AGGREGATES[name.lower()]}" for name, _ in called if name.lower() in AGGREGATES}
+        | {f"function {name.upper()}{' DISTINCT' if one else ''}" for name, one in called}
+        | {f"construct {name.rstrip('(')}" for name in _CONSTRUCTS if name in case.sql}
+        | {f"window {_window(view, case.sql)}" for view in case.views.values()}
+    )
+
+
+def _window(view: View, sql: str) -> str:
     if view.rows is not None:
         return "PARTITION BY ... ROWS" if view.partition else "ROWS"
     if view.aligned is not None:
         return "aligned"
     if view.length is None:
-        return "UNBOUNDED"
+        return "RANGE UNBOUNDED" if "UNBOUNDED]" in sql else "none"
     if view.length == 0:
         return "NOW"
     return "RANGE SLIDE" if view.slide is not None else "RANGE"
 
 
+EVERY: Mapping[str, tuple[str, ...]] = {
+    "operator": tuple(one.__name__ for one in get_args(Operation)),
+    "aggregate": tuple(sorted(set(AGGREGATES.values()))),
+    "strategy": RIGHT,
+    "window": ("RANGE", "RANGE SLIDE", "ROWS", "PARTITION BY ... ROWS", "NOW", "RANGE UNBOUNDED", "aligned", "none"),
+}
+"""All there is of the kinds of words that each should be in many cases."""
+
+
 def _encode(trial: PlanCase) -> dict[str, Any]:
-    return {"case": asdict(trial.case), "options": trial.options}
+    return {"case": asdict(trial.case), "variants": trial.variants}
 
 
 def _decode(stored: dict[str, Any]) -> PlanCase:
     fields = dict(stored["case"])
     fields["views"] = {name: View(**_tuples(view)) for name, view in fields["views"].items()}
-    return PlanCase(Case(**fields), stored["options"])
+    return PlanCase(Case(**fields), tuple(stored["variants"]))
 
 
 def _tuples(view: dict[str, Any]) -> dict[str, Any]:
@@ -181,9 +234,10 @@ def _tuples(view: dict[str, Any]) -> dict[str, Any]:
 SUBJECT = Subject(
     "plans",
     "random queries over random streams and relations that change, in every strategy, split and number of shards, "
-    "compared with DuckDB at every instant",
+    f"compared with DuckDB at every instant; up to {VARIANTS} cases have the same query and rows, and differ in these options",
     _plan_cases(),
     _check,
     _encode,
     _decode,
+    VARIANTS,
 )

@@ -18,10 +18,10 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from campaign.subject import Subject
+from campaign.subject import Outcome, Subject
 
 ROUND = 100
-"""The cases of a round."""
+"""The examples of a round."""
 _ROUNDS_OF_A_SEED = 1_000_003
 """A prime: so far apart are the rounds of neighbouring seeds."""
 
@@ -73,7 +73,7 @@ def search(
         and (seconds is None or tally.seconds < seconds)
         and (failures is None or len(tally.failures) < failures)
     ):
-        left = ROUND if cases is None else min(ROUND, cases - tally.cases)
+        left = ROUND if cases is None else min(ROUND, -((tally.cases - cases) // subject.size))
         if isinstance(subject.cases, SearchStrategy):
             _round(subject, subject.cases, tally, number, left, reduce=reduce)
         else:
@@ -91,7 +91,7 @@ def _single(subject: Subject[Any], case: Any, tally: Tally, number: int) -> None
     except Exception as problem:  # noqa: BLE001  (whatever a case raises is what the campaign looks for)
         _fail(tally, number, case, problem)
     else:
-        _count(tally, outcome.words, refused=outcome.refused)
+        _count(tally, outcome)
 
 
 def _round(
@@ -109,7 +109,7 @@ def _round(
             shrinking = True
             raise
         if not shrinking:
-            _count(tally, outcome.words, refused=outcome.refused)
+            _count(tally, outcome)
 
     chosen = settings(
         max_examples=examples,
@@ -133,11 +133,10 @@ def _fail(tally: Tally, number: int, case: Any, problem: Exception) -> None:
     tally.failures.append(Failure(tally.seed, number, case, _line(problem), found))
 
 
-def _count(tally: Tally, words: Counter[str], *, refused: bool) -> None:
-    tally.cases += 1
-    tally.refused += refused
-    if not refused:
-        tally.words.update(words)
+def _count(tally: Tally, outcome: Outcome) -> None:
+    tally.cases += outcome.cases
+    tally.refused += outcome.refused
+    tally.words.update(outcome.words)
 
 
 def _line(problem: BaseException) -> str:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
-from campaign.plans import RIGHT, PlanCase, is_refusal, words_of
+from campaign.plans import RIGHT, is_refusal, words_of
 from campaign.subject import Outcome, Subject
 from sash.errors import StrategyError, UnsupportedSqlError
 from tests.oracle.case import SCHEMA, Case
@@ -115,7 +115,7 @@ def _check(case: SparkCase) -> Outcome:
     if job.cases:
         results = assert_job(job, runtime="spark", shards=case.shards, batch=case.batch)
         for number, (one, options) in enumerate(zip(job.cases, job.options, strict=True)):
-            words.update(words_of(PlanCase(one, dict(options)), results[f"q{number}"]))
+            words.update(words_of(one, options, results[f"q{number}"]))
     return Outcome(words)
 
 

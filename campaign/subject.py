@@ -15,10 +15,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a case that passed: what is counted of it, and whether Sash refused the case."""
+    """The result of an example that passed: how many cases it was, what is counted of them, and how many Sash refused."""
 
     words: Counter[str] = field(default_factory=Counter)
-    refused: bool = False
+    refused: int = 0
+    cases: int = 1
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Subject(Generic[T]):
 
     `check` raises an error of any kind if Sash is wrong. Refusals are part of the outcome, since a campaign whose cases are
     all refused shows nothing. Where a case takes too long for failing ones to be reduced, `cases` is a function that makes
-    one from random numbers.
+    one from random numbers. An example may be several cases, up to `size`.
     """
 
     name: str
@@ -36,3 +37,4 @@ class Subject(Generic[T]):
     check: Callable[[T], Outcome]
     encode: Callable[[T], Any]
     decode: Callable[[Any], T]
+    size: int = 1
