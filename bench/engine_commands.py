@@ -59,6 +59,7 @@ def kafka(
 def soak(
     seconds: Annotated[float, typer.Option(min=60, help="How long the job runs.")] = 3600,
     rate: Annotated[int, typer.Option(min=1, help="Rows per second.")] = 1_000,
+    trigger: Annotated[float, typer.Option(min=0.1, help="Seconds between two batches.")] = 1,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
@@ -66,7 +67,7 @@ def soak(
     from bench.report import publish
     from bench.soak.measure import measure, table
 
-    publish("soak", measure(seconds, rate), table, as_json=as_json, save=save)
+    publish("soak", measure(seconds, rate, trigger), table, as_json=as_json, save=save)
 
 
 @app.command("zero-sum")

@@ -35,9 +35,6 @@ from bench.soak.processes import (
 )
 from sash.errors import SashError
 
-TRIGGER = 1.0
-"""Seconds between two batches."""
-
 _WARM_UP = 1 / 6
 _COLLECT_EVERY = 300.0
 _START_SECONDS = 300.0
@@ -65,8 +62,8 @@ SERIES = {
 """What is sampled, with the words of the table."""
 
 
-def script(rate: int) -> str:
-    """The job: keys that come again and such that never do, a join, DISTINCT over strings, and a top-k."""
+def script(rate: int, trigger: float = 1.0) -> str:
+    """The job, with a batch every `trigger` seconds: keys that come again and such that never do, a join, DISTINCT over strings, and a top-k."""
     queries = {
         "by_key": "SELECT value % 1000 AS k, COUNT(*) AS n, SUM(value) AS total FROM ticks [RANGE 1 MINUTE] "
         "GROUP BY value % 1000",
@@ -79,15 +76,15 @@ def script(rate: int) -> str:
     made = [f"CREATE STREAM ticks USING rate OPTIONS (rowsPerSecond {rate});"]
     made += [
         f"CREATE QUERY {name} AS {sql}\nINTO changelog (path 'out/{name}', compact 20, retain '5 minutes') MODE net "
-        f"TRIGGER '{TRIGGER:g} second';"
+        f"TRIGGER '{trigger:g} seconds';"
         for name, sql in queries.items()
     ]
     return "\n".join(made) + "\n"
 
 
-def measure(seconds: float, rate: int, period: float = 10.0) -> Figures:
+def measure(seconds: float, rate: int, trigger: float = 1.0, period: float = 10.0) -> Figures:
     """Run the job for so long, and sample what it holds."""
-    with scratch() as home, running_job(home, script(rate), rate) as (process, log):
+    with scratch() as home, running_job(home, script(rate, trigger), rate) as (process, log):
         _await_batch(process, log)
         samples: list[dict[str, float]] = []
         events = _Events(log)
@@ -108,9 +105,10 @@ def measure(seconds: float, rate: int, period: float = 10.0) -> Figures:
         return {
             "seconds": seconds,
             "rows_per_s": rate,
+            "trigger_s": trigger,
             "rows": events.rows,
             "batches": events.batches,
-            "load": round(statistics.median(events.durations) / 1000 / TRIGGER, 3),
+            "load": round(statistics.median(events.durations) / 1000 / trigger, 3),
             "longest_batch_ms": max(events.durations),
             "exit_code": code,
             "stop_seconds": round(time.monotonic() - begun, 1),
