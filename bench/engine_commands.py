@@ -66,8 +66,24 @@ def soak(
     """A job that runs for an hour: memory, open files, working state and checkpoint, and the slope of each."""
     from bench.report import publish
     from bench.soak.measure import measure, table
+    from bench.soak.page import hour
 
-    publish("soak", measure(seconds, rate, trigger), table, as_json=as_json, save=save)
+    publish("soak", measure(seconds, rate, trigger), table, page=hour, as_json=as_json, save=save)
+
+
+@app.command("soak-limited")
+def soak_limited(
+    rate: Annotated[int, typer.Option(min=1, help="Rows per second.")] = 20_000,
+    room: Annotated[int, typer.Option(min=10, help="Megabytes beyond what the job has after five batches.")] = 150,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """A job whose memory becomes too little: it fails with a reason, and goes on from its checkpoint. Needs root."""
+    from bench.report import publish
+    from bench.soak.limited import measure, table
+    from bench.soak.page import limited
+
+    publish("soak-limited", measure(rate, room), table, page=limited, as_json=as_json, save=save)
 
 
 @app.command("zero-sum")

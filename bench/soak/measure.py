@@ -85,7 +85,7 @@ def script(rate: int, trigger: float = 1.0) -> str:
 def measure(seconds: float, rate: int, trigger: float = 1.0, period: float = 10.0) -> Figures:
     """Run the job for so long, and sample what it holds."""
     with scratch() as home, running_job(home, script(rate, trigger), rate) as (process, log):
-        _await_batch(process, log)
+        await_batch(process, log)
         samples: list[dict[str, float]] = []
         events = _Events(log)
         begun = collected = time.monotonic()
@@ -123,7 +123,7 @@ def running_job(
 ) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """A job of its own process group, begun by a command such as `prlimit`; it is killed if it has not ended."""
     (home / "job.sql").write_text(text, encoding="utf-8")
-    (home / "local").mkdir()
+    (home / "local").mkdir(exist_ok=True)
     log = home / "log.jsonl"
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  (our own command)
@@ -145,6 +145,12 @@ def running_job(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait(30)
+
+
+def events_of(log: Path) -> list[dict[str, Any]]:
+    """All events that a job has logged so far."""
+    lines = log.read_bytes().splitlines()
+    return [json.loads(line) for line in lines if line.startswith(b"{") and line.endswith(b"}")]
 
 
 class _Events:
@@ -248,7 +254,8 @@ def table(figures: Figures) -> Table:
     return shown
 
 
-def _await_batch(process: subprocess.Popen[bytes], log: Path) -> None:
+def await_batch(process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait for the first batch of a job."""
     until = time.monotonic() + _START_SECONDS
     while '"event": "batch"' not in log.read_text(encoding="utf-8"):
         if process.poll() is not None or time.monotonic() > until:
