@@ -86,6 +86,7 @@ def test_the_metrics_of_a_batch_are_attributed_to_queries() -> None:
     deliveries = {"a": Delivery(3, 0.1), "b": Delivery(4, 0.2)}
     progress.record(8, combined(parts), parts, deliveries, {name: name for name in deliveries})
     report: dict[str, Any] = {"batchId": 8, "durationMs": {"triggerExecution": 1000}}
+    report["sources"] = [{"endOffset": '{"t": {"0": 7, "1": 4}}', "latestOffset": '{"t": {"0": 9, "1": 4}}'}]
     assert progress.update(report)
     assert not progress.update(report)
     a, b, c = (progress.queries[name].last() for name in "abc")
@@ -94,6 +95,7 @@ def test_the_metrics_of_a_batch_are_attributed_to_queries() -> None:
     assert (c["rows_in"], c["late"], c["bad"], c["state_bytes"], c["watermark"]) == (5, 0, 0, 10, 3_000_000)
     assert [one["share"] for one in (a, b, c)] == [0.3, 0.4, 0.3]
     assert c["lag_seconds"] - a["lag_seconds"] == pytest.approx(2)
+    assert [one["backlog_rows"] for one in (a, b, c)] == [2, 2, 2]
     whole = progress.whole.last()
     assert (whole["rows_in"], whole["rows_out"], whole["watermark"]) == (12, 7, 3_000_000)
     assert seen == ["a", "b", "c"]

@@ -95,6 +95,7 @@ class JobQuery:
 
         `batch_ms` is the duration of the job's batch, and `share` the query's share of the work in it. `state_bytes` counts
         state that queries share for each. `lag_seconds` is how far the watermark was behind the wall clock.
+        `backlog_rows` are the rows that the sources of the job, all together, have and it has not read; None where they do not tell.
         """
         self.job.started.run.update()
         outbox = self._output.outbox

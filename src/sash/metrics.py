@@ -31,6 +31,7 @@ _GAUGES = {
     "state_bytes": "Bytes of working state.",
     "share": "The query's share of the work in the last batch of its job.",
     "lag_seconds": "How far the watermark was behind the wall clock after the last batch of a job, in seconds.",
+    "backlog_rows": "Rows that the sources of the query's job have and it has not read, where the sources tell.",
     "outbox_bytes": "Bytes of changes that the sink of a parked query has not got.",
 }
 _OPERATOR_TOTALS = {

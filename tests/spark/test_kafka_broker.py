@@ -110,6 +110,23 @@ def test_a_topic_is_read_and_every_change_is_written_to_another(
         last[key] = ts
 
 
+def test_a_backlog_is_read_in_bounded_batches_and_told(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    """A source that is faster than the job: batches stay as large as allowed, and nothing is lost."""
+    rows, largest = made_up_rows(5), 50
+    kafka.create_topic("in-backlog", 1)
+    kafka.create_topic("out-backlog", 1)
+    put(kafka, "in-backlog", rows)
+    stream = declared(kafka, "in-backlog", options=f", maxOffsetsPerTrigger {largest}")
+    session = session_of(spark, tmp_path / "state", stream, query(kafka, "out-backlog", clauses="MODE changes"))
+    run(session)
+    (job,) = session.backend.jobs().values()
+    told = [batch for batch in job.drain_progress() if batch["rows_in"]]
+    assert [batch["rows_in"] for batch in told] == [largest] * 4
+    assert [batch["backlog_rows"] for batch in told] == [150, 100, 50, 0]
+    assert all(batch["lag_seconds"] > 10**9 / 2 for batch in told), "the rows are of the year 1970"
+    assert changes(kafka.records("out-backlog")) == expected(SQL, rows)
+
+
 def test_messages_of_a_repeated_batch_are_recognized(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
     rows = made_up_rows(2)
     kafka.create_topic("in-twice", 1)

@@ -232,10 +232,12 @@ class JobProgress:
             self.shards, self.backlog = _by_shard(parts), backlog(report.get("sources") or ())
             for name, query in self.queries.items():
                 seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
-                spent = self._spent(query.scope, total, deliveries)
-                fresh.append(
-                    (name, query.add(number, millis, seen, {"share": spent, "lag_seconds": _lag(seen, ended)}))
-                )
+                more = {
+                    "share": self._spent(query.scope, total, deliveries),
+                    "lag_seconds": _lag(seen, ended),
+                    "backlog_rows": self.backlog,
+                }
+                fresh.append((name, query.add(number, millis, seen, more)))
             self.whole.add(number, millis, _whole(total, deliveries), {})
         self.on_committed(number)
         if self.on_batch is not None:
