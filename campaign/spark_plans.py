@@ -41,7 +41,7 @@ class SparkCase:
 
 
 def _made(rnd: random.Random) -> SparkCase:
-    return SparkCase(rnd.randrange(2**31), QUERIES, rnd.choice((1, 2, 3)), rnd.choice((None, 3, 5, 8)))
+    return SparkCase(rnd.randrange(2**31), QUERIES, rnd.choice((1, 2, 3)), rnd.choice((None, 6, 12, 18)))
 
 
 @st.composite
