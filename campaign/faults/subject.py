@@ -9,7 +9,7 @@ from typing import Any
 from campaign.faults.story import Story, play
 from campaign.subject import Outcome, Subject
 
-FAULTS = 25
+FAULTS = 15
 """The faults of a story."""
 _CLUSTERS = 8
 """One story out of so many runs on a cluster of two executors."""
