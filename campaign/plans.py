@@ -35,7 +35,7 @@ from tests.oracle.strategies import streams
 RIGHT = tuple(name for name in STRATEGIES if name != "clock-triggered")
 """The strategies whose answers are right: `clock-triggered` is there to show wrong ones."""
 
-VARIANTS = 8
+VARIANTS = 4
 """How many runs one query over the same rows has: most of a case's time went into making these and into DuckDB's answers."""
 
 _REFUSALS = (

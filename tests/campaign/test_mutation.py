@@ -29,7 +29,7 @@ def test_every_mutant_fits_and_says_what_finds_it(mutant: Mutant) -> None:
     else:
         assert subject in SUBJECTS
         assert arguments[0] == "--cases"
-        assert 0 < int(arguments[1]) <= 4_000
+        assert 0 < int(arguments[1]) <= 16_000
     assert mutant.breaks
 
 
