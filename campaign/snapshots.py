@@ -4,7 +4,7 @@ Three processes run at a time: the writer, which applies batches of rows that it
 strikes a process a random time after a command was sent. A writer that is killed is started again and applies the same batch
 again, as Spark would; a reader that is killed gives no answer, and is started again.
 
-An answer is right if it is the query's answer at its `as_of`, recomputed from all rows; if the window has moved to `as_of` by
+An answer is right if it is the query's answer at its `as_of`, recomputed from the rows; if the window has moved to `as_of` by
 an update that the writer was told to make; and if `as_of` is at least as late as the last update that had been acknowledged
 when the snapshot was submitted. Whether updates and reads of a level are ordered as it promises is what the tests of
 schedulers check on recorded histories; from outside of the processes it cannot be seen.
@@ -44,8 +44,8 @@ QUERIES = (
     "SELECT k, v, ts FROM s [RANGE {long} MICROSECONDS] ORDER BY v DESC, k, ts LIMIT 3",
     "SELECT v, COUNT(*) AS n FROM s [RANGE {short} MICROSECONDS] GROUP BY v HAVING COUNT(*) > 1",
 )
-_BATCHES = 12
-_SNAPSHOTS = 16
+_BATCHES = 24
+_SNAPSHOTS = 40
 """The snapshots of each of two readers."""
 _HOME = Path(__file__).parents[1]
 
@@ -234,7 +234,9 @@ def _check(story: Story) -> Outcome:
         assert as_of % story.length == 0, f"not the end of a sub-window: {about}"
         assert as_of >= answer.floor // story.length * story.length, f"older than the window at {answer.floor}: {about}"
         assert as_of <= run.sent, f"from the future: {about}"
-        expected, found = truth(rows, answer.sql, as_of), counted(answer.reply["rows"])
+        # Older rows can be in no window, and replaying them took most of a campaign's time.
+        kept = [row for row in rows if as_of - story.length * (story.count + 1) <= row["ts"] < as_of]
+        expected, found = truth(kept, answer.sql, as_of), counted(answer.reply["rows"])
         assert found == expected, f"missing {expected - found}, surplus {found - expected}: {about}"
         words[f"snapshots {answer.isolation}"] += 1
         words.update(f"snapshots with {name}" for name in ("restarts", "rescans") if answer.reply[name])
@@ -250,7 +252,7 @@ SUBJECT = Subject(
     "snapshots",
     f"a writer and two readers of one window store, killed at random; a case is a store with {_BATCHES} batches and "
     f"{2 * _SNAPSHOTS} snapshots at all isolation levels, each of which must be the answer at its `as_of`, recomputed from "
-    "all rows",
+    "the rows",
     _made,
     _check,
     asdict,
