@@ -71,6 +71,13 @@ def test_tables_need_the_times_that_wait(query: str, monkeypatch: pytest.MonkeyP
     assert released(replay_one(query, "slow", "piggyback for 20 s")) != released(before)
 
 
+@pytest.mark.parametrize("query", ["q2", "q3"])
+def test_tables_need_the_end_of_patience(query: str) -> None:
+    """A time that waits is sent once nothing has carried it for as long as it may wait, and not only at the end."""
+    before = released(replay_one(query, "slow", "piggyback for 20 s"))
+    assert released(replay_one(query, "slow", "piggyback for 20 s", patience=10_000_000)) != before
+
+
 @pytest.mark.parametrize(
     ("strategy", "dropped"),
     [
