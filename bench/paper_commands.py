@@ -20,7 +20,9 @@ def paper1(
     changes: Annotated[int, typer.Option(min=1, help="The least number of changes of a run.")] = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
     spark_seconds: Annotated[int, typer.Option(min=1, help="Seconds of each part of a run on Spark.")] = 3,
-    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: delays, throughput, spark.")] = "all",
+    experiments: Annotated[
+        str, typer.Option(help="Experiments, comma-separated: delays, rows, throughput, spark.")
+    ] = "all",
     update: Update = False,
     as_json: AsJson = False,
     save: Save = False,

@@ -6,10 +6,12 @@ window with the paper's probability.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log
+from itertools import takewhile
+from math import ceil, log
 from time import process_time
 
 import numpy as np
@@ -17,21 +19,26 @@ import pyarrow as pa
 
 from bench.queueing import release_times
 from bench.service_times import measure_service_times, set_service_times
+from sash.physical.nodes import StreamLeg
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.nodes import Node
 from sash.plan.options import Options, check_strategy
 from sash.planning import Planned, plan_query
 from sash.rows import parse_schema
 from sash.runtime.counts import Counts
-from sash.runtime.legs import static_tables
+from sash.runtime.legs import LegRunner, static_tables
 from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch
-from sash.testing.simulation import SimulatedInput, Simulation, SimulationSettings
+from sash.state.memory import Ints
+from sash.testing.simulation import SimulatedInput, Simulation, SimulationResult, SimulationSettings
 from sash.time import FOREVER, SECOND
 
 _SALES = parse_schema("ts BIGINT, store_id BIGINT, item_id BIGINT, price BIGINT")
 PRICES = 1000
 STORES = 100
 _JOIN_SELECTIVITY = 0.6
+_FIRST_KIND = ("Filter", "Project", "Union", "Join", "Lookup", "Combine")
+_COUNTED = ("taken", "taken_negative", "messages")
 
 
 @dataclass(frozen=True)
@@ -91,13 +98,13 @@ class Workload:
         """Simulate the query event by event, with operators that take the `service` times, or no time."""
         planned = self._planned(strategy)
         tables = static_tables(planned.physical, self.relations)
-        simulation = Simulation(planned.physical, tables, self._inputs(planned), settings)
-        set_service_times(simulation, service or {})
-        done = simulation.run(self.length * SECOND)
-        full = done.changes.ts >= self.window * SECOND
-        released = done.released < FOREVER
-        delays = (done.released - done.changes.ts)[full & released] / SECOND
-        return SimulatedRun(delays, int((full & ~released).sum()), done.counts, done.switches)
+        inputs = self._inputs(planned)
+        begun, done = (
+            _simulated(planned, tables, inputs, service or {}, settings, until)
+            for until in (self.window * SECOND - 1, self.length * SECOND)
+        )
+        counts = {name: _difference(seen, begun.counts[name]) for name, seen in done.counts.items()}
+        return self._run_of(planned, tables, done.changes, done.released, counts, done.switches)
 
     def service_times(self, strategy: str) -> dict[str, float]:
         """The microseconds per row that this machine takes in each leg and operator, row by row."""
@@ -117,10 +124,36 @@ class Workload:
         planned = self._planned(strategy)
         streams = {name: given.rows for name, given in self._inputs(planned).items()}
         tables = static_tables(planned.physical, self.relations)
-        done = release_times(planned.physical, tables, streams, self.length * SECOND, service, probe)
-        full, released = done.changes.ts >= self.window * SECOND, done.released < FOREVER
-        delays = (done.released - done.changes.ts)[full & released] / SECOND
-        return SimulatedRun(delays, int((full & ~released).sum()), done.counts, {})
+        full = self.window * SECOND
+        done = release_times(planned.physical, tables, streams, self.length * SECOND, service, probe, full)
+        return self._run_of(planned, tables, done.changes, done.released, done.counts, {})
+
+    def _run_of(
+        self,
+        planned: Planned,
+        tables: Mapping[Node, pa.Table],
+        changes: ChangeBatch,
+        released: Ints,
+        counts: Mapping[str, Counts],
+        switches: Mapping[str, int],
+    ) -> SimulatedRun:
+        """The delays of the changes, and the rows, once the window is full."""
+        full, left = changes.ts >= self.window * SECOND, released < FOREVER
+        delays = (released - changes.ts)[full & left] / SECOND
+        below: Counter[str] = Counter()
+        for leg in planned.physical.legs:
+            if isinstance(leg, StreamLeg):
+                rows = self._rows(self._names.index(leg.stream))
+                below += rows_into_leg(leg.node, tables, rows.slice(_first(rows, self.window * SECOND), len(rows)))
+        return SimulatedRun(delays, int((full & ~left).sum()), counts, below, switches)
+
+    def with_changes(self, count: int, strategy: str, service: Mapping[str, float]) -> Workload:
+        """The workload, as long as it needs for the strategy to release so many changes once the window is full."""
+        made = self
+        while (found := len(made.compute(strategy, service).delays)) < count:
+            longer = ceil(1.05 * (made.length - made.window) * count / max(1, found))
+            made = replace(made, length=made.window + max(longer, made.length))
+        return made
 
     def throughput(self, strategy: str) -> float:
         """Changes per second of the local runtime, in micro-batches of a second."""
@@ -188,9 +221,39 @@ class Workload:
         return ChangeBatch(ts, np.full(count, FOREVER), np.ones(count, np.int8), columns)
 
 
+def _simulated(
+    planned: Planned,
+    tables: Mapping[Node, pa.Table],
+    inputs: Mapping[str, SimulatedInput],
+    service: Mapping[str, float],
+    settings: SimulationSettings | None,
+    until: int,
+) -> SimulationResult:
+    simulation = Simulation(planned.physical, tables, inputs, settings)
+    set_service_times(simulation, service)
+    return simulation.run(until)
+
+
+def _difference(seen: Counts, before: Counts) -> Counts:
+    return Counts(**{name: count - getattr(before, name) for name, count in vars(seen).items() if name in _COUNTED})
+
+
+def rows_into_leg(node: Node, tables: Mapping[Node, pa.Table], rows: ChangeBatch) -> Counter[str]:
+    """How many of these rows of its stream the selections, projections and joins with tables of a leg take in, by kind."""
+    taken: Counter[str] = Counter()
+    while node.children:
+        kind, node = type(node).__name__, node.children[0]
+        taken[kind] += len(LegRunner(node, tables).run(rows))
+    return taken
+
+
 def _between(batch: ChangeBatch, start: int, end: int) -> ChangeBatch:
-    first, last = (int(np.searchsorted(batch.ts, at, side="left")) for at in (start, end))
-    return batch.slice(first, last)
+    return batch.slice(_first(batch, start), _first(batch, end))
+
+
+def _first(batch: ChangeBatch, time: int) -> int:
+    """The number of the first row from this time on."""
+    return int(np.searchsorted(batch.ts, time, side="left"))
 
 
 @dataclass(frozen=True)
@@ -205,11 +268,13 @@ class BatchRun:
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """The output delays of the changes in seconds, once the window is full, and the number that was never released."""
+    """Once the window is full: the output delays of the changes in seconds, and the number that was never released; what
+    the operators of the stages took in, and `below` the rows into those of the legs. Switches are those of the whole run."""
 
     delays: np.ndarray[tuple[int], np.dtype[np.float64]]
     unreleased: int
     counts: Mapping[str, Counts]
+    below: Mapping[str, int]
     switches: Mapping[str, int]
 
     @property
@@ -222,5 +287,26 @@ class SimulatedRun:
 
     @property
     def work(self) -> int:
-        """Rows and time messages that all operators took in."""
-        return sum(seen.taken + seen.messages for name, seen in self.counts.items() if not name.startswith("leg"))
+        """Rows and time messages that all operators took in, but for Expire, which belongs to the scan."""
+        return sum(self.below.values()) + sum(seen.taken + seen.messages for _, seen in self._operators)
+
+    @property
+    def first_kind(self) -> int:
+        """Rows into selections and joins below the first operator that must process expirations."""
+        legs = sum(rows for kind, rows in self.below.items() if kind != "Project")
+        return legs + sum(seen.taken for kind, seen in self._first_operators if kind != "Project")
+
+    @property
+    def negatives(self) -> int:
+        """Retractions into the operators below the first one that must process expirations."""
+        return sum(seen.taken_negative for _, seen in self._first_operators)
+
+    @property
+    def _operators(self) -> list[tuple[str, Counts]]:
+        """The operators of the stages but Expire: their kinds, in the order of the pipeline, and counts."""
+        named = [(name.split(".")[-1], seen) for name, seen in self.counts.items() if not name.startswith("leg")]
+        return [(kind, seen) for kind, seen in named if kind != "Expire"]
+
+    @property
+    def _first_operators(self) -> Iterator[tuple[str, Counts]]:
+        return takewhile(lambda operator: operator[0] in _FIRST_KIND, self._operators)

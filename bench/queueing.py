@@ -66,8 +66,9 @@ def release_times(
     until: int,
     service: Mapping[str, float],
     probe: int | None = None,
+    since: int = 0,
 ) -> Released:
-    """Compute the release times of all changes up to `until`.
+    """Compute the release times of all changes up to `until`, and count the rows from `since` on.
 
     `service` has the microseconds per row of operators (`0.1.Join`) and legs (`leg0`), and per row of output where an
     operator runs without a row of input, because rows expire (`0.1.Join expiring`); others take no time. With `probe`,
@@ -86,8 +87,8 @@ def release_times(
             learns = _learns(plan.strategy, node, below, probe)
             times = service.get(name, 0.0), service.get(f"{name} expiring", service.get(name, 0.0))
             made[id(node)] = _operator(node, tables, below, learns, until, times)
-            negative = sum(int(np.count_nonzero(part.rows.sign < 0)) for part in below)
-            counts[name] = Counts(sum(len(part.rows) for part in below), negative)
+            taken = np.concatenate([part.rows.sign[part.rows.ts >= since] for part in below])
+            counts[name] = Counts(len(taken), int(np.count_nonzero(taken < 0)))
         roots.append(_below(stage.root, legs, roots) if isinstance(stage.root, Leaf) else made[id(stage.root)])
     root = roots[-1]
     return Released(root.rows, np.where(root.due <= until, root.due, FOREVER), counts)

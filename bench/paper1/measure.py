@@ -6,7 +6,7 @@ they are measured by the wall clock, beside the times of the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -35,7 +35,7 @@ _SHORT_WINDOW, _SHORT_LENGTH = 4, 9
 Report = Callable[[str], None]
 
 
-EXPERIMENTS = ("delays", "throughput", "spark")
+EXPERIMENTS = ("delays", "rows", "throughput", "spark")
 
 
 def measure(
@@ -50,6 +50,11 @@ def measure(
         if "delays" in wanted:
             found["settings"] = {"rate": rate, "window_seconds": window, "changes": changes, "seeds": seeds}
             found |= _delays(rate, window, changes, seeds, status.update)
+        if "rows" in wanted:
+            status.update("rows through the pipelines")
+            found["rows"] = {
+                query: rows(Workload(query, rate, window, 2 * window), changes, seeds) for query in QUERIES
+            }
         if "throughput" in wanted:
             status.update("throughput (Fig 12)")
             found["fig12"] = {query: _throughput(query, seeds) for query in ("q1", "q4")}
@@ -91,7 +96,7 @@ def strategies_of(query: str) -> list[str]:
 
 
 def by_strategy(workload: Workload, changes: int, seeds: int) -> dict[str, Any]:
-    """Average and longest delay in milliseconds, and rows through the pipeline, of every run, by strategy.
+    """Average and longest delay in milliseconds of every run, by strategy.
 
     All strategies of a seed have the same arrivals.
     """
@@ -100,7 +105,7 @@ def by_strategy(workload: Workload, changes: int, seeds: int) -> dict[str, Any]:
     for seed in range(seeds):
         mine = replace(workload, seed=seed)
         services = {name: _service(mine, name) for name in runs}
-        mine = long_enough(mine, services["time-probing"], changes)
+        mine = mine.with_changes(changes, "time-probing", services["time-probing"])
         for name, made in runs.items():
             made.append(mine.compute(name, services[name]))
             taken[name].append(services[name])
@@ -116,11 +121,18 @@ def by_strategy(workload: Workload, changes: int, seeds: int) -> dict[str, Any]:
     }
 
 
-def long_enough(workload: Workload, service: Mapping[str, float], changes: int) -> Workload:
-    """The workload, as long as it needs to have this many changes once its window is full."""
-    while len(workload.compute("time-probing", service).delays) < changes:
-        workload = replace(workload, length=workload.window + 2 * (workload.length - workload.window))
-    return workload
+def rows(workload: Workload, changes: int, seeds: int) -> dict[str, dict[str, list[int]]]:
+    """Rows into all operators, and into selections and joins, of every run, by strategy. They depend on no service time."""
+    found: dict[str, dict[str, list[int]]] = {
+        name: {"rows": [], "first_kind": []} for name in strategies_of(workload.query)
+    }
+    for seed in range(seeds):
+        mine = replace(workload, seed=seed).with_changes(changes, "time-probing", {})
+        for name, into in found.items():
+            run = mine.compute(name, {})
+            into["rows"].append(run.work)
+            into["first_kind"].append(run.first_kind)
+    return found
 
 
 def _service(workload: Workload, strategy: str) -> dict[str, float]:
@@ -134,7 +146,6 @@ def _summary(runs: Sequence[SimulatedRun]) -> dict[str, Any]:
         "longest_ms": [round(1000 * run.longest, 4) for run in runs],
         "changes": sum(len(run.delays) for run in runs),
         "never": sum(run.unreleased for run in runs),
-        "rows": [run.work for run in runs],
     }
 
 
@@ -144,7 +155,8 @@ def _probed(workload: Workload, changes: int, seeds: int, period_ms: int) -> dic
     for seed in range(seeds):
         mine = replace(workload, seed=seed)
         service = _service(mine, "time-probing")
-        runs.append(long_enough(mine, service, changes).compute("time-probing", service, period_ms * SECOND // 1000))
+        mine = mine.with_changes(changes, "time-probing", service)
+        runs.append(mine.compute("time-probing", service, period_ms * SECOND // 1000))
     return _summary(runs)
 
 
