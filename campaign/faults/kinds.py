@@ -48,6 +48,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("the clock jumps", "wait clock", _ALL, 6, needs="a clock"),
     Kind("a file of an arena is cut", "", (), 4),
     Kind("a file of an arena is lost", "", (), 4),
+    Kind("a file of an arena is altered", "", (), 4),
     Kind("a file of the checkpoint is cut", "", (), 5),
     Kind("a file of the checkpoint is lost", "", (), 5),
 )

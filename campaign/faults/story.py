@@ -150,9 +150,9 @@ class Play:
         if moment is not None:
             self._strike_at(kind, moment)
         elif "arena" in kind.name:
-            self._damage_arena(cut="cut" in kind.name)
+            self._damage_arena(kind.name.rpartition(" ")[2])
         else:
-            self._damage_checkpoint(cut="cut" in kind.name)
+            self._damage_checkpoint(kind.name.rpartition(" ")[2])
         self.told[-1] += f", {time.monotonic() - begun:.1f} s"
 
     def _strike_at(self, kind: Kind, moment: Moment) -> None:
@@ -227,21 +227,23 @@ class Play:
                 time.sleep(2 + pause)
                 self._disks[disk].free()
 
-    def _damage_arena(self, *, cut: bool) -> None:
-        """Cut or delete a file of an arena, as a tool that cleans up temporary folders does."""
-        files = sorted(self._drivers.current.local.glob("**/sash/*/*/*/data*/*/*"))
+    def _damage_arena(self, how: str) -> None:
+        """Cut, delete or alter files of arenas, as another program may do in temporary folders."""
+        files = sorted(
+            path for path in self._drivers.current.local.glob("**/sash/*/*/*/data*/*/*") if path.stat().st_size
+        )
         assert files, "there is no arena"
         self._rnd.shuffle(files)
         chosen = files[: max(1, len(files) // 10)]
         for path in chosen:
-            _damage(path, cut=cut)
+            _damage(path, how, self._rnd)
         self._feed(1)
         self._process()
-        self.words[f"fault a file of an arena is {'cut' if cut else 'lost'}"] += 1
+        self.words[f"fault a file of an arena is {how}"] += 1
         self.words[f"struck {MOMENTS['between']}"] += 1
         self.words["struck in all"] += 1
 
-    def _damage_checkpoint(self, *, cut: bool) -> None:
+    def _damage_checkpoint(self, how: str) -> None:
         """Start the job from a checkpoint of which a file is damaged: it is refused, or right. Then the file is restored."""
         self._command({"do": "stop"})
         checkpoint, kept = self._home / "checkpoint" / "job", self._home / "kept"
@@ -250,7 +252,7 @@ class Play:
         path = self._rnd.choice(files)
         part = path.relative_to(checkpoint)
         self.told[-1] += f", {part}"
-        _damage(path, cut=cut)
+        _damage(path, how, self._rnd)
         self._feed(1)
         reply = self._start()
         if reply == {}:
@@ -262,14 +264,14 @@ class Play:
             self._check()
         else:
             self.words["checkpoint refused"] += 1
-            assert _helps(reply["error"]), f"of a damaged {kind} ({'cut' if cut else 'lost'}), this is said: {reply}"
+            assert _helps(reply["error"]), f"of a damaged {kind} ({how}), this is said: {reply}"
         self._command({"do": "stop"})
         shutil.rmtree(checkpoint)
         shutil.copytree(kept, checkpoint, symlinks=True)
         shutil.rmtree(kept)
         assert self._start() == {}
         self._process()
-        self.words[f"fault a file of the checkpoint is {'cut' if cut else 'lost'}"] += 1
+        self.words[f"fault a file of the checkpoint is {how}"] += 1
         self.words[f"struck {MOMENTS['between']}"] += 1
         self.words["struck in all"] += 1
 
@@ -306,11 +308,21 @@ def _helps(message: str) -> bool:
     return "checkpoint" in message and any(word in message for word in ("start", "restore", "new one", "delete"))
 
 
-def _damage(path: Path, *, cut: bool) -> None:
-    if cut:
-        os.truncate(path, path.stat().st_size // 2)
-    else:
-        path.unlink()
+def _damage(path: Path, how: str, rnd: random.Random) -> None:
+    match how:
+        case "cut":
+            os.truncate(path, path.stat().st_size // 2)
+        case "lost":
+            path.unlink()
+        case "altered":
+            with path.open("r+b") as file:
+                place = rnd.randrange(path.stat().st_size)
+                file.seek(place)
+                byte = file.read(1)[0] ^ 1 << rnd.randrange(8)
+                file.seek(place)
+                file.write(bytes([byte]))
+        case _:
+            raise ValueError(how)
 
 
 @contextmanager

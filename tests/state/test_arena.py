@@ -138,11 +138,24 @@ def sealed_in_another_process(directory: Path) -> None:
     in_another_process(write)
 
 
-@pytest.mark.parametrize("damage", ["cut", "lost"])
-def test_a_part_whose_files_are_cut_or_lost_is_not_there(tmp_path: Path, damage: str) -> None:
+def damage(path: Path, how: str) -> None:
+    match how:
+        case "cut":
+            os.truncate(path, 16)
+        case "lost":
+            path.unlink()
+        case "altered":
+            data, sealed = bytearray(path.read_bytes()), path.stat().st_mtime_ns
+            data[3] ^= 1
+            path.write_bytes(data)
+            os.utime(path, ns=(sealed, sealed + 10**7))  # the clock of files may not have ticked meanwhile
+
+
+@pytest.mark.parametrize("how", ["cut", "lost", "altered"])
+def test_a_part_whose_files_are_damaged_is_not_there(tmp_path: Path, how: str) -> None:
     sealed_in_another_process(tmp_path)
     (path,) = tmp_path.glob("data*/part/numbers")
-    os.truncate(path, 16) if damage == "cut" else path.unlink()
+    damage(path, how)
     with Arena(tmp_path, "one") as arena:
         assert not arena.fresh
         assert arena.exists("part")

@@ -2,7 +2,8 @@
 
 It is used only if it was closed cleanly under the nonce that the state store has for the shard. Otherwise it is cleared,
 and its owner rebuilds it. A lock prevents use by two processes at once. It is in a folder for temporary files, from which
-other programs may delete some: the files of a part and their sizes are compared with those at the time when it was sealed.
+other programs may delete or write some: the files of a part, their sizes and the times of their last changes are compared with
+those at the time when it was sealed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -62,15 +62,15 @@ class Arena:
     def sizes(self, name: str) -> dict[str, int]:
         """The files of a part by name, with their sizes in bytes."""
         found = file_sizes(self._directory / self._data / name)
-        self._sealed[name] = _digest(found)
+        self._sealed[name] = _digest(self._directory / self._data / name)
         self._used.discard(name)
         return found
 
     def has(self, name: str) -> bool:
-        """Whether there is a part with this name, with all of the files that it was sealed with."""
+        """Whether there is a part with this name, with all of the files that it was sealed with, as they were then."""
         if not self.exists(name):
             return False
-        return name in self._used or self._sealed.get(name) == _digest(file_sizes(self._directory / self._data / name))
+        return name in self._used or self._sealed.get(name) == _digest(self._directory / self._data / name)
 
     def exists(self, name: str) -> bool:
         """Whether there is a part with this name, which may be damaged."""
@@ -125,6 +125,8 @@ class Arena:
         self.close()
 
 
-def _digest(sizes: Mapping[str, int]) -> int:
-    """A number that differs, but for an accident, if a file is missing, or has another size."""
-    return zlib.crc32(repr(sorted(sizes.items())).encode())
+def _digest(directory: Path) -> int:
+    """A number that differs, but for an accident, if a file is missing, has another size, or was written since."""
+    with os.scandir(directory) as entries:
+        found = [(entry.name, status.st_size, status.st_mtime_ns) for entry in entries for status in (entry.stat(),)]
+    return zlib.crc32(repr(sorted(found)).encode())
