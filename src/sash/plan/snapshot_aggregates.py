@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import APPROXIMATE, COLLECTED, ORDERED, SPREADS, USER, AggregateCall
-from sash.plan.nodes import Aggregate, Node, walk, with_children
+from sash.plan.nodes import Aggregate, Node, Over, walk, with_children
 from sash.plan.types import is_numeric
+from sash.plan.window_calls import WindowCall
 
 _SNAPSHOTS = (
     APPROXIMATE
@@ -25,6 +26,8 @@ def exact_aggregates(plan: Node) -> Node:
 
 
 def _estimates(node: Node) -> bool:
+    if isinstance(node, Over):
+        return any(call.aggregate is not None and call.function in APPROXIMATE for call in node.calls)
     return isinstance(node, Aggregate) and any(call.function in APPROXIMATE for call in node.aggregates)
 
 
@@ -32,9 +35,18 @@ def _rewritten(plan: Node) -> Node:
     below = tuple(map(_rewritten, plan.children))
     if any(one is not other for one, other in zip(below, plan.children, strict=True)):
         plan = with_children(plan, below)
-    if not isinstance(plan, Aggregate) or not _estimates(plan):
-        return plan
-    return replace(plan, aggregates=tuple(map(_exact, plan.aggregates)))
+    if isinstance(plan, Over):
+        return replace(plan, calls=tuple(map(_exact_call, plan.calls)))
+    if isinstance(plan, Aggregate):
+        return replace(plan, aggregates=tuple(map(_exact, plan.aggregates)))
+    return plan
+
+
+def _exact_call(call: WindowCall) -> WindowCall:
+    if call.aggregate is None:
+        return call
+    exact = _exact(call.aggregate)
+    return replace(call, function=exact.function, aggregate=exact)
 
 
 def _exact(call: AggregateCall) -> AggregateCall:

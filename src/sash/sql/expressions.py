@@ -24,7 +24,7 @@ from sash.sql.interval_literals import add_interval, constant_interval
 from sash.sql.lambdas import bind_higher_order
 from sash.sql.literals import backslash_pattern, moment_literal, number_literal
 from sash.sql.nested_rules import arrays_zip, field_of, struct_of
-from sash.sql.scope import Scope
+from sash.sql.scope import Scope, without
 from sash.sql.signatures.base import OnlySparkError
 from sash.sql.signatures.dates import WITH_UNITS, time_field
 from sash.sql.signatures.lists import moments
@@ -160,6 +160,26 @@ class ExpressionBinder:
     def _tuple(self, node: exp.Expr) -> Expression:
         return self._struct(node.expressions)
 
+    def _expand_stars(self, node: exp.Expr) -> None:
+        """Write columns for `*` and `s.*` in the arguments of a function."""
+        if not any(map(_star_of, node.expressions)):
+            return
+        made: list[exp.Expr] = []
+        for argument in node.expressions:
+            star = _star_of(argument)
+            if star is None:
+                made.append(argument)
+                continue
+            self.source.refuse_all_but(star, "except_")
+            qualifier = argument.table if isinstance(argument, exp.Column) else None
+            entries = self.scope.star(self.source, qualifier, argument)
+            for entry in without(self.source, star.args.get("except_") or [], entries):
+                table = None if entry.qualifier is None else exp.to_identifier(entry.qualifier, quoted=True)
+                column = exp.Column(this=exp.to_identifier(entry.name, quoted=True), table=table)
+                column.meta.update(argument.meta)
+                made.append(column)
+        node.set("expressions", made)
+
     def _struct(self, nodes: list[exp.Expr]) -> Expression:
         """STRUCT(a, b AS name, ...): a column keeps its name, and any other field is called by its position."""
         names = [
@@ -248,7 +268,7 @@ class ExpressionBinder:
                 path += f"[{step.this}]"
             elif not isinstance(step, exp.JSONPathRoot):
                 raise self.unsupported("this path of a VARIANT", node)
-        return extracted(":", self.bind(node.this), path)
+        return extracted("a path after a colon", self.bind(node.this), path)
 
     def _interval(self, node: exp.Expr) -> Expression:
         interval = constant_interval(self.source, node)
@@ -399,6 +419,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        self._expand_stars(node)
+        arguments = node.expressions
         if written in ("grouping", "grouping_id"):
             return self._grouping(node)
         if written in self.spark_functions.user.functions:
@@ -481,6 +503,12 @@ class ExpressionBinder:
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         return bind_aggregate_call(self, node)
+
+
+def _star_of(node: exp.Expr) -> exp.Star | None:
+    """The star of `*` or `s.*`; None if the node is neither."""
+    inner = node.this if isinstance(node, exp.Column) else node
+    return inner if isinstance(inner, exp.Star) else None
 
 
 _STEP = 20

@@ -285,10 +285,10 @@ class FromBinder:
             return self._join_generator(left, scope, join, generated, kind)
         if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery):
             branch, right_scope = self._lateral(left, scope, join, kind)
-            both = Scope(scope.entries + right_scope.entries, scope.not_carried)
+            both, placed = Scope(scope.entries + right_scope.entries, scope.not_carried), right_scope
         else:
             right, right_scope = self._factor(join.this)
-            both = scope.beside(right_scope, border)
+            both, placed = scope.beside(right_scope, border), right_scope.shifted(border)
             branch = Branch(left, right, kind)
         merged: list[str] = [column.name for column in join.args.get("using") or []]
         if method == "NATURAL":
@@ -298,7 +298,7 @@ class FromBinder:
             tree = self._on(branch, both, join.args["on"])
             return tree, scope if kind in ("semi", "anti") else both
         if merged:
-            both = self._merge(branch, scope, right_scope.shifted(border), merged, join)
+            both = self._merge(branch, scope, placed, merged, join)
         if kind in ("semi", "anti"):
             return branch, scope
         return branch, both
@@ -345,14 +345,11 @@ class FromBinder:
         """The join with a LATERAL subquery, and the scope of its columns in the join."""
         node, on = join.this, join.args.get("on")
         self.source.refuse_all_but(node, "this", "alias")
-        if join.args.get("using") or join.args.get("method"):
-            raise self.source.error(
-                UnsupportedSqlError, "Sash does not run LATERAL with USING or NATURAL; use ON", join
-            )
         own = OuterScope(len(self.around), scope)
         plan = self.nested(node.this, (*self.around, own))
         _, named = self._named(plan, node.args.get("alias"), None)
         always = on is None or (isinstance(on, exp.Boolean) and on.this)
+        always = always and not join.args.get("using") and not join.args.get("method")
         branch, outputs = lateral_join(self.source, left, plan, own, kind, not always, node)
         entries = tuple(replace(e, expression=made) for e, made in zip(named.entries, outputs, strict=True))
         return branch, Scope(entries)

@@ -89,13 +89,20 @@ def _text(value: exp.Expr) -> str:
 
 def _condition(source: SqlText, by: list[exp.Expr], value: exp.Expr) -> exp.Expr:
     """The rows of a value."""
-    values = value.expressions if isinstance(value, exp.Tuple) else [value]
+    values = value.expressions if isinstance(value, exp.Tuple) and len(by) > 1 else [value]
     if len(values) != len(by):
         raise source.error(TypeMismatchError, f"PIVOT goes by {len(by)} columns, but a value has {len(values)}", value)
     if any(value.find(exp.Column) is not None for value in values):
         raise source.error(UnsupportedSqlError, "the values of PIVOT must be constants", value)
-    pairs = [exp.NullSafeEQ(this=key.copy(), expression=one.copy()) for key, one in zip(by, values, strict=True)]
+    pairs = [exp.NullSafeEQ(this=key.copy(), expression=_struct(one)) for key, one in zip(by, values, strict=True)]
     return exp.and_(*pairs, copy=False)
+
+
+def _struct(value: exp.Expr) -> exp.Expr:
+    """A value of one column; a list in parentheses is a struct."""
+    if not isinstance(value, exp.Tuple):
+        return value.copy()
+    return exp.Anonymous(this="struct", expressions=[_struct(part) for part in value.expressions])
 
 
 def _of_value(source: SqlText, made: exp.Expr, condition: exp.Expr, *, null_of_nothing: bool) -> exp.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -137,6 +137,18 @@ class Scope:
                 what = "name the columns you need" if name is None else "select a part of it, or cast it, in the source"
                 problem = f"the column {column.name} {column.dtype} is not carried; {what}"
                 raise source.error(UnsupportedSqlError, problem, node)
+
+
+def without(source: SqlText, excluded: Sequence[exp.Expr], entries: list[Entry]) -> list[Entry]:
+    """The columns of `* EXCEPT (...)`, all of whose names must be among them."""
+    for column in excluded:
+        qualifier = column.text("table") or None
+        found = [entry for entry in entries if entry.answers_to(column.name, qualifier)]
+        if not found:
+            hint = did_you_mean(column.name, [entry.name for entry in entries])
+            raise source.error(UnknownNameError, f"* has no column {column.name} to leave out{hint}", column)
+        entries = [entry for entry in entries if entry not in found]
+    return entries
 
 
 def _columns(node: Node) -> list[Column]:

@@ -36,9 +36,9 @@ from sash.sql.nested_rules import field_of
 from sash.sql.now import reads_now, valid_now
 from sash.sql.ordering import Query, SortItem, project, refuse_maps, refuse_variants, sort_items, sorted_and_limited
 from sash.sql.over import over
-from sash.sql.scope import Entry, Scope
+from sash.sql.scope import Entry, Scope, without
 from sash.sql.session_window import with_session_column
-from sash.sql.source import SqlText, did_you_mean, whole_number
+from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
@@ -230,7 +230,7 @@ class _Select:
                 star = node if isinstance(node, exp.Star) else node.this
                 self.source.refuse_all_but(star, "except_")
                 qualifier = node.table if isinstance(node, exp.Column) else None
-                entries = self._without(star.args.get("except_") or [], self._star(qualifier, node))
+                entries = without(self.source, star.args.get("except_") or [], self._star(qualifier, node))
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
                 for entry in entries:
                     aliases.setdefault(entry.name.lower(), entry.expression)
@@ -249,17 +249,6 @@ class _Select:
                 UnsupportedSqlError, f"a query may have {MOST_COLUMNS:,} output columns, not {len(items):,}", self.node
             )
         return items
-
-    def _without(self, excluded: list[exp.Expr], entries: list[Entry]) -> list[Entry]:
-        """The columns of `* EXCEPT (...)`, all of whose names must be among them."""
-        for column in excluded:
-            qualifier = column.text("table") or None
-            found = [entry for entry in entries if entry.answers_to(column.name, qualifier)]
-            if not found:
-                hint = did_you_mean(column.name, [entry.name for entry in entries])
-                raise self.source.error(UnknownNameError, f"* has no column {column.name} to leave out{hint}", column)
-            entries = [entry for entry in entries if entry not in found]
-        return entries
 
     def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
         """The columns that * stands for; of `t.*`, those of a query around this one if this has no such table."""
