@@ -9,7 +9,7 @@ from sash.sql.functions import canonical_name
 from sash.sql.generators import GENERATORS
 from sash.sql.lambdas import NAMES as WITH_LAMBDAS
 from sash.sql.now import NAMES as INSTANTS
-from sash.sql.spark_functions import MIXED_INTERVALS, OF_TIME, SKETCH
+from sash.sql.spark_functions import REFUSED, SKETCH
 from sash.sql.spark_library import LibraryFunction, library
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "functions.md"
@@ -30,7 +30,19 @@ _SYNTAX = frozenset(
         "grouping_id",
         "div",
     }
-    | {"between", "case", "exists", "position", "substr", "substring", "trim", "overlay", "window", "session_window"}
+    | {
+        "between",
+        "case",
+        "exists",
+        "position",
+        "substr",
+        "substring",
+        "trim",
+        "overlay",
+        "window",
+        "session_window",
+        "window_time",
+    }
     | {
         "range",
         "any",
@@ -86,11 +98,7 @@ def status(name: str, function: LibraryFunction) -> str:
         return "Refused: aggregates that Sash does not have"
     if canonical_name(name) is not None or name in _SYNTAX | _OPERATORS | WITH_LAMBDAS or not name.isidentifier():
         return "Anywhere"
-    if name in OF_TIME:
-        return "Refused: Spark has the type TIME switched off"
-    if name in MIXED_INTERVALS:
-        return "Refused: intervals of months, days and times together"
-    return "Above a source"
+    return next((f"Refused: {reason}" for reason, (names, _) in REFUSED.items() if name in names), "Above a source")
 
 
 def page() -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import datasketches as ds
+import pyarrow as pa
 import pytest
 
 from sash.errors import EvaluationError, SashError
-from sash.operators.scalar import sketches
+from sash.operators.aggregates.kll import KllSketch
+from sash.operators.scalar import kll, sketches
 from sash.testing import replay
 
 SCHEMA = "ts BIGINT, k INT, v INT, g STRING"
@@ -61,6 +65,93 @@ def test_sketches_over_panes_estimate_the_distinct_values(options: dict[str, Any
     assert any(exact.at(instant) for instant in range(60))
     for instant in range(60):
         assert estimates.at(instant) == exact.at(instant)
+
+
+@pytest.mark.parametrize("kind", ["bigint", "double"])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 500, 5_000])
+def test_quantile_sketches_depend_on_the_values_alone(kind: str, count: int) -> None:
+    """However the rows are cut into panes. Ranks are wrong by less than a k-th."""
+    rng = random.Random(count)
+    values = [rng.randrange(count) - 50 for _ in range(count)]
+    whole = _kll(kind, 8, [values])
+    for _ in range(3):
+        rng.shuffle(values)
+        cuts = [0, *sorted(rng.randrange(count + 1) for _ in range(3)), count]
+        assert _kll(kind, 8, [values[start:stop] for start, stop in pairwise(cuts)]) == whole
+    sketch = kll.read(kind, whole, "test")
+    assert sketch.total == count
+    assert list(sketch.weights) == [1] * count or count > 8 or len(set(values)) < count
+    if count:
+        assert sketch.extremes == (min(values), max(values))
+        for value in {*values[:50], -100, count}:
+            exact = sum(each <= value for each in values) / count
+            assert abs(sketch.weights[sketch.values <= value].sum() / count - exact) < 1 / 8
+
+
+@pytest.mark.parametrize(("kind", "library"), [("double", ds.kll_doubles_sketch), ("float", ds.kll_floats_sketch)])
+@pytest.mark.parametrize("count", [0, 1, 2, 40, 41, 20_000])
+def test_data_sketches_reads_quantile_sketches(kind: str, library: Any, count: int) -> None:
+    """The library and Sash agree on what a sketch of either says, and the library merges them. (The library of Java, which Spark
+    uses, also counts the smallest and the largest value, which this one does not.)"""
+    values = [float(number * 7_919 % 10_007 - 100) for number in range(count)]
+    theirs = library(40)
+    for value in values:
+        theirs.update(value)
+    for sketch in (kll.write(kind, kll.of_values(kind, values), 40), theirs.serialize()):
+        read = library.deserialize(sketch)
+        assert kll.count(kind, sketch) == read.n == count
+        if count:
+            ranks, given = [0.1, 1 / 3, 0.5, 0.77], [-101.0, 700.0, 3_000.0, 9_999.0]
+            assert kll.quantile(kind, sketch, ranks) == [read.get_quantile(rank, True) for rank in ranks]
+            assert kll.rank(kind, sketch, given) == [read.get_rank(value, True) for value in given]
+        theirs.merge(read)
+    assert theirs.n == 3 * count
+    merged = kll.merge([kll.read(kind, theirs.serialize(), "test"), kll.of_values(kind, values)])
+    assert kll.count(kind, kll.write(kind, merged)) == 4 * count
+
+
+def _kll(kind: str, k: int, parts: list[list[int]]) -> bytes:
+    """The sketch that is made of the states of parts of the values."""
+    made = KllSketch(list(kll.ITEMS).index(kind), k)
+    states = [made.add(made.init(), pa.array(part, pa.int64())) for part in parts]
+    return made.result(functools.reduce(made.merge, states))
+
+
+@pytest.mark.parametrize(
+    "options", [{"shards": 1}, {"shards": 2, "batch": 3}, {"batch": 1, "strategy": "negative-tuple"}]
+)
+def test_quantile_sketches_over_panes(options: dict[str, Any]) -> None:
+    """Sketches with room for all values have the exact ranks and quantiles, at every instant."""
+    found = run(
+        "SELECT k, kll_sketch_get_n_bigint(b) AS n, kll_sketch_get_quantile_bigint(b, array(0D, 0.5D, 1D)) AS q, "
+        "kll_sketch_get_rank_double(d, 5) AS r, kll_sketch_get_n_float(f) AS few FROM (SELECT k, kll_sketch_agg_bigint(v) AS b, "
+        "kll_sketch_agg_double(v, 40) AS d, kll_sketch_agg_float(CAST(v AS FLOAT)) FILTER (WHERE v > 4) AS f "
+        f"FROM {PANES} GROUP BY k)",
+        **options,
+    )
+    exact = run(
+        "SELECT k, COUNT(v) AS n, percentile_disc(array(0D, 0.5D, 1D)) WITHIN GROUP (ORDER BY v) AS q, "
+        f"COUNT_IF(v <= 5) / COUNT(v) AS r, COUNT_IF(v > 4) AS few FROM {PANES} GROUP BY k",
+        **options,
+    )
+    assert any(exact.at(instant) for instant in range(60))
+    for instant in range(60):
+        assert found.at(instant) == [{**row, "q": [int(each) for each in row["q"]]} for row in exact.at(instant)]
+
+
+def test_quantile_sketches_are_merged() -> None:
+    result = run(
+        "SELECT kll_sketch_get_n_bigint(kll_merge_agg_bigint(b)) AS n, kll_sketch_get_n_bigint(kll_merge_agg_bigint(b, 9)) AS m, "
+        "IF(COUNT(*) > 0, kll_sketch_get_quantile_bigint(kll_merge_agg_bigint(b), 0.5), NULL) AS q "
+        f"FROM (SELECT k, kll_sketch_agg_bigint(v) AS b FROM {PANES} GROUP BY k)"
+    )
+    values = sorted(row["v"] for row in ROWS if 5 < row["ts"] <= 15)
+    assert result.at(15) == [{"n": 10, "m": 10, "q": values[4]}]
+    result = run(
+        "SELECT CASE WHEN kll_sketch_get_n_double(a) > 0 THEN kll_sketch_get_rank_double(kll_sketch_merge_double(a, b), 10) END AS r "
+        f"FROM (SELECT kll_sketch_agg_double(v) AS a, kll_sketch_agg_double(v + 100) AS b FROM {PANES})"
+    )
+    assert result.at(15) == [{"r": 0.5}]
 
 
 def test_sketches_are_merged_and_intersected_above_operators() -> None:
@@ -125,7 +216,22 @@ def test_sketches_of_different_sizes_are_merged_only_with_leave() -> None:
         (f"SELECT hll_sketch_agg(1.5D) FROM {PANES}", "takes integers or STRING, not DOUBLE"),
         (f"SELECT hll_sketch_estimate(X'00') FROM {PANES}", "takes a HLL sketch, and these bytes are none"),
         (f"SELECT theta_union_agg(v) FROM {PANES}", "takes BINARY, not INT"),
-        (f"SELECT kll_sketch_agg_bigint(v) FROM {PANES}", "does not run the aggregate kll_sketch_agg_bigint"),
+        ("SELECT kll_sketch_agg_bigint(v) FROM s [RANGE 10 SECONDS]", "KLL_SKETCH_AGG_BIGINT needs windows with SLIDE"),
+        (f"SELECT kll_sketch_agg_bigint(v + 0.5D) FROM {PANES}", "does not take DOUBLE: cast it to BIGINT"),
+        (f"SELECT kll_sketch_agg_double(v, 7) FROM {PANES}", "k, a whole number from 8 to 65535"),
+        (
+            f"SELECT k, kll_sketch_get_quantile_bigint(kll_sketch_agg_bigint(v), 2) FROM {PANES} GROUP BY k",
+            "from 0 to 1, not 2.0",
+        ),
+        (
+            f"SELECT kll_sketch_get_quantile_bigint(kll_sketch_agg_bigint(v), 0.5) FROM {PANES}",
+            "has no values; write IF",
+        ),
+        (
+            f"SELECT kll_sketch_get_n_bigint(hll_sketch_agg(v)) FROM {PANES}",
+            "takes a KLL sketch, and these bytes are none",
+        ),
+        (f"SELECT tuple_sketch_agg_double(v, 1.5D) FROM {PANES}", "does not run the aggregate tuple_sketch_agg_double"),
         (
             "SELECT count_min_sketch(v, 0.1D, 2, 1) FROM s [RANGE 1 SECOND]",
             "the confidence, is a number between 0 and 1",

@@ -85,7 +85,7 @@ class UserCode:
     @property
     def forgets(self) -> bool:
         """Whether values can be taken back; a sketch only merges."""
-        return not self.library.startswith("sketches:")
+        return self.library.partition(":")[0] not in ("kll", "sketches")
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"

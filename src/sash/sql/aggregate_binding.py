@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,14 @@ from sqlglot import exp
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Expression, Literal
 from sash.plan.sql_types import is_interval
-from sash.plan.types import INT
+from sash.plan.types import INT, NULL, STRING, is_array, type_name
 from sash.sql import intervals
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, bind_aggregate
+from sash.sql.coercion import coerce
+from sash.sql.functions import call
 from sash.sql.naming import spark_name
+from sash.sql.nested_rules import field_of
 from sash.sql.ordering import direction_of
 from sash.sql.row_aggregates import bind_user
 
@@ -25,8 +29,8 @@ if TYPE_CHECKING:
 def bind_aggregate_call(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     """An aggregate with the clauses around it: the column of its result."""
     source = binder.source
-    call = read_aggregate(source, node)
-    written = call.name
+    clauses = read_aggregate(source, node)
+    written = clauses.name
     user = binder.spark_functions.user.aggregates.get(written)
     if written not in AGGREGATES and user is None:
         clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
@@ -45,34 +49,46 @@ def bind_aggregate_call(binder: ExpressionBinder, node: exp.Expr) -> Expression:
         windows=None,
         variables={},
     )
-    arguments, descending = placed_arguments(source, call)
-    if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+    arguments, descending = placed_arguments(source, clauses)
+    if written == "count" and not clauses.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
         source.refuse_all_but(arguments[0])
         bound: list[Expression] = [Literal(1, INT)]
     else:
         if written == "count" and len(arguments) == 1 and _is_qualified_star(arguments[0]):
             raise binder.unsupported("COUNT of the columns of a table; write COUNT(*), or name the columns", node)
         bound = [part for argument in arguments for part in _argument_columns(written, inner, argument)]
-    order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
-    filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
-    if AGGREGATES.get(written) in intervals.AGGREGATES and len(bound) == 1 and is_interval(bound[0].dtype):
-        return _interval_aggregate(binder, node, AGGREGATES[written], bound[0], call.distinct, filter_)
-    try:
+    order = [(inner.bind(key.this), *direction_of(key)) for key in clauses.order or ()]
+    filter_ = None if clauses.condition is None else replace(inner, clause="FILTER").predicate(clauses.condition)
+    of_interval = bool(bound) and is_interval(bound[0].dtype)
+    if AGGREGATES.get(written) in intervals.AGGREGATES and len(bound) == 1 and of_interval:
+        return _interval_aggregate(binder, node, AGGREGATES[written], bound[0], clauses.distinct, filter_)
+    collector = binder.aggregates
+
+    def add(arguments: list[Expression]) -> Expression:
         if user is not None:
-            aggregate = bind_user(user, bound, call.distinct, filter_)
+            aggregate = bind_user(user, arguments, clauses.distinct, filter_)
         else:
             aggregate = bind_aggregate(
                 AGGREGATES[written],
-                bound,
-                call.distinct,
+                arguments,
+                clauses.distinct,
                 filter_,
                 descending=descending,
-                ignore_nulls=call.ignore_nulls,
+                ignore_nulls=clauses.ignore_nulls,
                 order=order,
             )
+        return collector.add(aggregate, spark_name(node))
+
+    try:
+        if of_interval and AGGREGATES.get(written) in intervals.PERCENTILES:
+            return intervals.percentile(AGGREGATES[written], bound[0], lambda number: add([number, *bound[1:]]))
+        if written == "collect_union":
+            return _elements_of(add(bound), bound, clauses.respect_nulls)
+        if clauses.respect_nulls and AGGREGATES.get(written) in ("collect_list", "collect_set") and len(bound) == 1:
+            return _with_nulls(add, bound[0])
+        return add(bound)
     except TypeMismatchError as error:
         raise source.error(TypeMismatchError, str(error), node) from None
-    return binder.aggregates.add(aggregate, spark_name(node))
 
 
 def _outer_aggregate(binder: ExpressionBinder, node: exp.Expr) -> Expression | None:
@@ -112,6 +128,21 @@ def _interval_aggregate(
         return collector.add(bound, name if part == function else f"{part} of {name}")
 
     return intervals.aggregate(function, value, add)
+
+
+def _elements_of(lists: Expression, arguments: list[Expression], respect_nulls: bool) -> Expression:
+    """COLLECT_UNION: the elements of all arrays of a group, each once, from the list of the arrays."""
+    if not is_array(arguments[0].dtype):
+        raise TypeMismatchError(f"collect_union takes an array, not {type_name(arguments[0].dtype)}")
+    elements = call("flatten", [lists])
+    return call("array_distinct", [elements if respect_nulls else call("array_compact", [elements])])
+
+
+def _with_nulls(add: Callable[[list[Expression]], Expression], value: Expression) -> Expression:
+    """COLLECT_LIST or COLLECT_SET with RESPECT NULLS: of structs with the value, since a struct with a NULL is not NULL."""
+    value = coerce(value, INT) if value.dtype == NULL else value
+    made = add([call("named_struct", [Literal("value", STRING), value])])
+    return field_of(made, "value")
 
 
 def _is_qualified_star(node: exp.Expr) -> bool:

@@ -22,6 +22,7 @@ class AggregateSyntax:
     condition: exp.Expr | None = None
     order: tuple[exp.Ordered, ...] | None = None
     ignore_nulls: bool = False
+    respect_nulls: bool = False
 
 
 def read_aggregate(source: SqlText, node: exp.Expr) -> AggregateSyntax:
@@ -29,12 +30,13 @@ def read_aggregate(source: SqlText, node: exp.Expr) -> AggregateSyntax:
     outer = node
     condition: exp.Expr | None = None
     order: tuple[exp.Ordered, ...] | None = None
-    ignore = False
+    ignore = respect = False
     while not isinstance(node, exp.Anonymous | exp.Any):
         match node:
             case exp.IgnoreNulls() | exp.RespectNulls():
                 source.refuse_all_but(node, "this")
                 ignore |= isinstance(node, exp.IgnoreNulls)
+                respect |= isinstance(node, exp.RespectNulls)
             case exp.Filter():
                 source.refuse_all_but(node, "this", "expression")
                 condition = node.expression.this
@@ -46,15 +48,19 @@ def read_aggregate(source: SqlText, node: exp.Expr) -> AggregateSyntax:
         node = node.this
     if isinstance(node, exp.Any):
         inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
-        return AggregateSyntax(outer, "any", (inner,), False, condition, order, ignore)
+        return AggregateSyntax(outer, "any", (inner,), False, condition, order, ignore, respect)
     arguments, distinct = list(node.expressions), False
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         source.refuse_all_but(arguments[0], "expressions")
         arguments, distinct = arguments[0].expressions, True
+    arguments = [
+        part.this if isinstance(part, exp.Paren) and isinstance(part.this, exp.Star) else part for part in arguments
+    ]
     if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
         ignore |= isinstance(arguments[0], exp.IgnoreNulls)
+        respect |= isinstance(arguments[0], exp.RespectNulls)
         arguments = [arguments[0].this, *arguments[1:]]
-    return AggregateSyntax(outer, node.name.lower(), tuple(arguments), distinct, condition, order, ignore)
+    return AggregateSyntax(outer, node.name.lower(), tuple(arguments), distinct, condition, order, ignore, respect)
 
 
 _INVERSE = frozenset({"percentile_cont", "percentile_disc", "mode"})

@@ -51,6 +51,7 @@ AGGREGATES: dict[str, str] = {
     "bool_or": "bool_or",
     "collect_list": "collect_list",
     "collect_set": "collect_set",
+    "collect_union": "collect_list",
     "corr": "corr",
     "count": "count",
     "count_if": "count_if",
@@ -63,6 +64,7 @@ AGGREGATES: dict[str, str] = {
     "histogram_numeric": "histogram_numeric",
     "hll_sketch_agg": "hll_sketch_agg",
     "hll_union_agg": "hll_union_agg",
+    **{name: name for name in CODED if name.startswith("kll_")},
     "kurtosis": "kurtosis",
     "last": "last",
     "last_value": "last",
@@ -87,6 +89,7 @@ AGGREGATES: dict[str, str] = {
     "regr_sxx": "regr_sxx",
     "regr_sxy": "regr_sxy",
     "regr_syy": "regr_syy",
+    "schema_of_variant_agg": "schema_of_variant_agg",
     "skewness": "skewness",
     "some": "bool_or",
     "std": "stddev_samp",
@@ -219,7 +222,7 @@ def bind_aggregate(
 def _refuse_variants(function: str, arguments: Sequence[Expression], distinct: bool) -> None:
     """Raise an error for an aggregate that would have to compare variants."""
     compared = arguments[1:] if function in ("min_by", "max_by") else arguments
-    taken = function in TIMED or (function in ("count", "collect_list") and not distinct)
+    taken = function in TIMED or (function in ("count", "collect_list", "schema_of_variant_agg") and not distinct)
     if not taken and any(argument.dtype == VARIANT for argument in compared):
         raise TypeMismatchError(f"{function} takes no VARIANT, which cannot be compared: cast it")
 

@@ -8,15 +8,19 @@ import pyarrow as pa
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression, Literal
-from sash.plan.types import BIGINT, BINARY, DOUBLE, NULL, STRING, is_integer, is_numeric, type_name
+from sash.plan.sql_types import VARIANT
+from sash.plan.types import BIGINT, BINARY, DOUBLE, FLOAT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.plan.user_code import UserCode
 from sash.sql.coercion import coerce
 from sash.sql.row_aggregates import BoundAggregate, bind_user
 
 _VERSION = "1"
 _Settings = tuple[int | float, ...]
+_Bind = Callable[[str, Expression, Sequence[Expression]], tuple[Expression, _Settings]]
+_RESULTS = {"schema_of_variant_agg": STRING}
 _HLL_SIZES = (4, 21)
 _THETA_SIZES = (5, 26)
+_KLL_SIZES = (8, 65_535)
 
 
 def bind_coded(
@@ -27,8 +31,9 @@ def bind_coded(
     if not arguments:
         raise TypeMismatchError(f"{function} needs at least 1 argument")
     value, settings = bind(function, arguments[0], arguments[1:])
-    code = UserCode(function, _VERSION, BINARY, library=library, settings=settings)
-    return bind_user(code, [value], distinct and function == "count_min_sketch", condition)
+    code = UserCode(function, _VERSION, _RESULTS.get(function, BINARY), library=library, settings=settings)
+    counts = function.startswith(("count_min_", "kll_"))
+    return bind_user(code, [value], distinct and counts, condition)
 
 
 def _hll(function: str, value: Expression, rest: Sequence[Expression]) -> tuple[Expression, _Settings]:
@@ -84,6 +89,23 @@ def _one_sketch(function: str, value: Expression, rest: Sequence[Expression]) ->
     return _sketch(function, value), ()
 
 
+def _kll(place: int, dtype: pa.DataType, allowed: Callable[[pa.DataType], bool]) -> _Bind:
+    def bind(function: str, value: Expression, rest: Sequence[Expression]) -> tuple[Expression, _Settings]:
+        if not allowed(value.dtype) and value.dtype != NULL:
+            raise TypeMismatchError(f"{function} does not take {type_name(value.dtype)}: cast it to {type_name(dtype)}")
+        return coerce(value, dtype), (place, *_size(function, rest, "k", _KLL_SIZES))
+
+    return bind
+
+
+def _variant(function: str, value: Expression, rest: Sequence[Expression]) -> tuple[Expression, _Settings]:
+    if rest:
+        raise TypeMismatchError(f"{function} takes 1 argument, not {1 + len(rest)}")
+    if value.dtype != VARIANT:
+        raise TypeMismatchError(f"{function} takes a VARIANT, not {type_name(value.dtype)}: use parse_json")
+    return value, ()
+
+
 def _position(function: str, value: Expression, rest: Sequence[Expression]) -> tuple[Expression, _Settings]:
     if rest:
         raise TypeMismatchError(f"{function} takes 1 argument, not {1 + len(rest)}")
@@ -117,7 +139,12 @@ def _constant(expression: Expression) -> int | float | None:
     return int(expression.value) if is_integer(expression.dtype) else float(expression.value)
 
 
-_Bind = Callable[[str, Expression, Sequence[Expression]], tuple[Expression, _Settings]]
+_KLL_VALUES: dict[str, tuple[pa.DataType, Callable[[pa.DataType], bool]]] = {
+    "bigint": (BIGINT, is_integer),
+    "double": (DOUBLE, is_numeric),
+    "float": (FLOAT, lambda dtype: dtype == FLOAT),
+}
+"""By kind of sketch, in the order of the kinds in operators/scalar/kll.py: the type of the values, and what is cast to it."""
 
 CODED: dict[str, tuple[str, _Bind]] = {
     "bitmap_and_agg": ("bitmaps:BitmapAnd", _one_sketch),
@@ -126,6 +153,15 @@ CODED: dict[str, tuple[str, _Bind]] = {
     "count_min_sketch": ("count_min:CountMin", _count_min),
     "hll_sketch_agg": ("sketches:HllSketch", _hll),
     "hll_union_agg": ("sketches:HllUnion", _hll_union),
+    **{
+        f"kll_sketch_agg_{kind}": ("kll:KllSketch", _kll(place, dtype, allowed))
+        for place, (kind, (dtype, allowed)) in enumerate(_KLL_VALUES.items())
+    },
+    **{
+        f"kll_merge_agg_{kind}": ("kll:KllMerge", _kll(place, BINARY, BINARY.equals))
+        for place, kind in enumerate(_KLL_VALUES)
+    },
+    "schema_of_variant_agg": ("variant_schemas:VariantSchema", _variant),
     "theta_intersection_agg": ("sketches:ThetaIntersection", _one_sketch),
     "theta_sketch_agg": ("sketches:ThetaSketch", _theta),
     "theta_union_agg": ("sketches:ThetaUnion", _theta_union),

@@ -13,7 +13,19 @@ from sash.plan.expressions import Cast, Expression
 from sash.plan.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-from sash.sql.signatures import conditional, dates, formats, json, lists, numbers, sketches, strings, variants
+from sash.sql.signatures import (
+    aes,
+    conditional,
+    csv_texts,
+    dates,
+    formats,
+    json,
+    lists,
+    numbers,
+    sketches,
+    strings,
+    variants,
+)
 from sash.sql.signatures.base import Signature
 
 
@@ -110,7 +122,9 @@ FUNCTIONS: dict[str, Signature] = {
     "jaro_winkler_similarity": Signature(2, 2, rules.of_types((STRING,), DOUBLE)),
     "raise_error": Signature(1, 1, rules.of_types((STRING,), NULL)),
     "assert_true": Signature(1, 2, rules.of_types((BOOLEAN, STRING), NULL)),
+    **aes.SIGNATURES,
     **conditional.SIGNATURES,
+    **csv_texts.SIGNATURES,
     **dates.SIGNATURES,
     **formats.SIGNATURES,
     **json.SIGNATURES,

@@ -193,6 +193,21 @@ def aggregate(name: str, value: Expression, add: Callable[[str, Expression], Exp
     return typed(Case(((some, mean),), None, mean.dtype), dtype)
 
 
+PERCENTILES = ("median", "percentile", "percentile_disc", "approx_percentile")
+"""Aggregates that order intervals, and return one of them or one between two."""
+
+
+def percentile(name: str, value: Expression, add: Callable[[Expression], Expression]) -> Expression:
+    """A percentile of intervals, or an array of them; `add` adds the aggregate of numbers. One between two is cut to a whole
+    number of microseconds or months."""
+    dtype, number = value.dtype, stored(value)
+    found = add(number)
+    if name != "approx_percentile":
+        dtype = DAY_TO_SECOND if isinstance(dtype, DayTimeInterval) else YEAR_TO_MONTH
+        found = Cast(found, types.array_of(number.dtype) if types.is_array(found.dtype) else number.dtype)
+    return typed(found, types.array_of(dtype) if types.is_array(found.dtype) else dtype)
+
+
 def make_day_time(name: str, arguments: Sequence[Expression]) -> Expression:
     """MAKE_DT_INTERVAL(days, hours, minutes, seconds), all 0 by default."""
     defaults = [Literal(0, INT)] * 3 + [Literal(0, pa.decimal128(18, 6))]

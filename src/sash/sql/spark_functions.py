@@ -24,14 +24,30 @@ from sash.sql.words import word_of
 SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
 """The names of aggregates that return sketches, or combine them."""
 
-OF_TIME = frozenset({"make_time", "time", "to_time", "try_to_time"}) | {
+_OF_TIME = frozenset({"make_time", "time", "to_time", "try_to_time"}) | {
     f"time_{name}"
     for name in ("diff", "from_micros", "from_millis", "from_seconds", "to_micros", "to_millis", "to_seconds", "trunc")
 }
-"""Functions that take, or return, values of the type TIME."""
 
-MIXED_INTERVALS = frozenset({"make_interval", "try_make_interval"})
-"""Functions whose results have months, days and microseconds, which Spark cannot compare."""
+REFUSED: dict[str, tuple[frozenset[str], str]] = {
+    "Spark has the type TIME switched off": (
+        _OF_TIME,
+        f"since it does not support the type TIME: {NO_TIME}",
+    ),
+    "Spark has timestamps of nanoseconds switched off": (
+        frozenset({"timestamp_nanos", "unix_nanos"}),
+        "of nanoseconds, which Spark has switched off (spark.sql.timestampNanosTypes.enabled): use timestamp_micros, unix_micros",
+    ),
+    "intervals of months, days and times together": (
+        frozenset({"make_interval", "try_make_interval"}),
+        "whose result has months, days and times together: use make_ym_interval or make_dt_interval",
+    ),
+    "types of places, which cannot be columns": (
+        frozenset({"st_asbinary", "st_geogfromwkb", "st_geomfromwkb", "st_setsrid", "st_srid"}),
+        "since GEOMETRY and GEOGRAPHY cannot be columns: keep places as BINARY",
+    ),
+}
+"""Functions that are refused wherever they are, by the reason in the list of functions, with that in messages."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +112,9 @@ class SparkFunctions:
         name = function_name(call)
         if name in AGGREGATES:
             return
-        if name in OF_TIME:
-            problem = f"Sash does not run {name}, since it does not support the type TIME: {NO_TIME}"
-            raise self.source.error(UnsupportedSqlError, problem, call)
-        if name in MIXED_INTERVALS:
-            problem = (
-                f"Sash does not run {name}, whose result has months, days and times together: use make_ym_interval or "
-                "make_dt_interval"
-            )
-            raise self.source.error(UnsupportedSqlError, problem, call)
+        for names, reason in REFUSED.values():
+            if name in names:
+                raise self.source.error(UnsupportedSqlError, f"Sash does not run {name}, {reason}", call)
         match library().kind(name):
             case "varying":
                 problem = f"{name} is not deterministic, so a continuous query cannot use it"

@@ -7,12 +7,12 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Call, Cast, Expression, Literal
-from sash.plan.sql_types import is_interval
+from sash.plan.sql_types import DayTimeInterval, is_interval
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from sash.sql import intervals
 from sash.sql.coercion import coerce, implicit
 from sash.sql.function_rules import Arguments, Rule, of_types, unix_time
-from sash.sql.signatures.base import Signature
+from sash.sql.signatures.base import OnlySparkError, Signature
 
 _SECONDS = pa.decimal128(16, 6)
 _UNITS = (
@@ -34,6 +34,30 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 _FIELD_NAMES = {name: field for field, names in _FIELDS.items() for name in (field, *names)}
 _DATE_FIELDS = frozenset({"year", "quarter", "month", "weekofyear", "day", "dayofweek", "dayofyear"})
+
+
+def _bucket(name: str, arguments: Arguments) -> Expression:
+    """TIME_BUCKET(size, time [, origin]): the start of the bucket, as the time less what it is past that."""
+    size, moment, *origins = arguments
+    if not is_interval(size.dtype) or not isinstance(size, Literal):
+        raise TypeMismatchError(f"the first argument of {name} is a constant interval")
+    if not isinstance(size.dtype, DayTimeInterval):
+        raise OnlySparkError(f"Sash does not run {name} with months")
+    if not size.value or size.value <= 0:
+        raise TypeMismatchError(f"the first argument of {name}, the size of a bucket, is greater than 0")
+    if moment.dtype not in (TIMESTAMP, TIMESTAMP_NTZ):
+        raise TypeMismatchError(f"{name} takes a TIMESTAMP or TIMESTAMP_NTZ, not {types.type_name(moment.dtype)}")
+    passed: Expression = _micros(moment)
+    for origin in origins:
+        if origin.dtype != moment.dtype:
+            raise TypeMismatchError(f"the origin of {name} has the type of the time, {types.type_name(moment.dtype)}")
+        passed = Call("subtract", (passed, _micros(origin)), BIGINT)
+    past = Call("pmod", (passed, intervals.stored(size)), BIGINT)
+    return Call("timestamp_add_micros", (moment, Call("negate", (past,), BIGINT)), moment.dtype)
+
+
+def _micros(moment: Expression) -> Expression:
+    return Call("unix_micros", (coerce(moment, TIMESTAMP),), BIGINT)
 
 
 def time_field(name: str, moment: Expression) -> Expression:
@@ -123,6 +147,7 @@ def _made(result: pa.DataType) -> Rule:
 
 
 SIGNATURES: dict[str, Signature] = {
+    "time_bucket": Signature(2, 3, _bucket),
     "date_format": Signature(2, 2, _date_format),
     "from_unixtime": Signature(1, 2, of_types((BIGINT, STRING), STRING)),
     "to_timestamp": Signature(1, 2, _parsed("to_timestamp", TIMESTAMP)),
