@@ -35,6 +35,14 @@ _SCRIPT = (
     "CREATE QUERY pairs AS SELECT s.k, u.x FROM s [ROWS 5] JOIN u [RANGE 1 HOUR SLIDE 1 MINUTE] ON s.k = u.k INTO console;",
     "CREATE QUERY sums AS SELECT SUM(v) AS v FROM s [NOW] INTO noop MODE net TRIGGER '2 seconds' STRATEGY 'direct' ON ERROR SUSPEND;",
     "CREATE QUERY best AS SELECT k, v FROM s [RANGE 5 SECONDS] ORDER BY v DESC LIMIT 3 INTO parquet (path 'p');",
+    "CREATE STREAM g USING generator OPTIONS (rate 100, items 5) MAX JUMP '1 day' RATE 200 PEAK 900 DISTINCT (item_id 50);",
+    "CREATE STREAM w (ts TIMESTAMP, v INT) USING rate OPTIONS (rowsPerSecond 5) MAX ROWS PER BATCH 1000 BAD ROWS DROP;",
+    "CREATE QUERY kept AS SELECT k FROM s [RANGE 1 HOUR] INTO changelog (path 'o', compact 20, retain '5 minutes') MAX STATE '1 GB';",
+    "CREATE QUERY top AS SELECT k, COUNT(*) AS n FROM s [ROWS 9] GROUP BY k INTO postgres (url 'u', table 't') MODE upsert KEY (k);",
+    "CREATE FUNCTION twice(x DOUBLE) RETURNS DOUBLE AS x * 2;",
+    "KEEP s WINDOW '10 minutes' EVERY '1 second' RETAIN 3;",
+    "ALTER QUERY totals SET ON ERROR SUSPEND;",
+    "EXPLAIN SELECT k FROM s [ROWS 3];",
     "SET spark.sql.shuffle.partitions = 2;",
     "DROP QUERY totals;",
 )
@@ -108,7 +116,9 @@ _cases = st.one_of(
     _mutated(TEXTS).map(lambda text: Text("query", text)),
     _mutated(TEXTS).map(lambda text: Text("query", text)),
     _mutated(tuple(_SCRIPT)).map(lambda text: Text("script", text)),
-    st.lists(_mutated(tuple(_SCRIPT)), min_size=2, max_size=5).map(lambda texts: Text("script", "\n".join(texts))),
+    st.lists(_mutated(tuple(_SCRIPT)), min_size=1, max_size=4).map(
+        lambda texts: Text("script", "\n".join([*_SCRIPT[:4], *texts]))
+    ),
     st.tuples(st.sampled_from(_OPTIONS), _values).map(lambda pair: Text("option", pair[1], pair[0])),
 )
 

@@ -83,6 +83,18 @@ def check_count(
     return number
 
 
+def whole_number(text: str, most: int = 2**63 - 1) -> int | None:
+    """The number that the digits denote; None if these are not digits, or if the number is larger than `most`.
+
+    >>> whole_number("07"), whole_number("9" * 5_000), whole_number("²")
+    (7, None, None)
+    """
+    if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
+        return None
+    number = int(text.lstrip("0") or "0")
+    return number if number <= most else None
+
+
 def check_number(what: str, value: object, least: float = 0, error: type[SashError] = OptionError) -> float:
     """Return the value if it is a finite number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

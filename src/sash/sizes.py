@@ -8,6 +8,7 @@ from sash.arguments import shown
 from sash.errors import OptionError
 
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_MOST = 1e15
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
 
 
@@ -22,7 +23,7 @@ def size_in_bytes(size: object, what: str) -> int:
     found = _SIZE.fullmatch(size) if isinstance(size, str) else None
     unit = "" if found is None else found[2].upper().replace("I", "")
     unit = f"{unit}B" if unit and not unit.endswith("B") else unit
-    if found is None or unit not in _UNITS or float(found[1]) <= 0:
+    if found is None or unit not in _UNITS or not 0 < float(found[1]) < _MOST:
         raise OptionError(f'{what} must be a size such as "64 MB" or "1 GB", not {shown(size)}')
     return int(float(found[1]) * _UNITS[unit])
 

@@ -82,6 +82,18 @@ def over(expression: str, into: str = "noop") -> str:
         ("CREATE RELATION r (a INT) USING parket OPTIONS (path 'x');", 1, 33, "did you mean parquet?"),
         ("CREATE STREAM s USING rate OPTIONS (rowsPerSecond 0);", 1, 37, "rowsPerSecond must be a whole number from 1"),
         ("CREATE STREAM s USING generator OPTIONS (rat 5);", 1, 42, "did you mean rate?"),
+        (
+            "CREATE STREAM s USING rate OPTIONS (rowsPerSecond '²');",
+            1,
+            37,
+            "rowsPerSecond must be a whole number from 1",
+        ),
+        (
+            f"CREATE STREAM s USING generator OPTIONS (rate '{'9' * 5_000}');",
+            1,
+            42,
+            "rate must be a whole number from 1",
+        ),
         ("CREATE STREAM s USING socket OPTIONS (host 'h', port 99999);", 1, 49, "port must be a whole number from 1"),
         (
             "CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'x', header banana);",

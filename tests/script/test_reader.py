@@ -205,6 +205,8 @@ def test_clauses_of_relations() -> None:
         ("KEEP s WINDOW 10", "expected EVERY; the text ends", 1, 17),
         ("KEEP s WINDOW 10 EVERY 1 RETAIN '2'", "expected a number of sub-windows", 1, 33),
         ("SET a 1", "expected =; found 1", 1, 7),
+        (f"SET a = {'9' * 4_400}", "expected a number of at most 9,223,372,036,854,775,807", 1, 9),
+        (f"SET a = -{'9' * 400}.5", "expected a number of at most", 1, 10),
         ("CREATE STREAM s USING rate RATE 'fast'", "expected a number", 1, 33),
         ("CREATE STREAM s USING rate DISTINCT (value many)", "columns with a number each", 1, 37),
         ("ATTACH w 'kept'", "expected PATH; found 'kept'", 1, 10),

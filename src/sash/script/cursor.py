@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from sash.arguments import whole_number
 from sash.errors import SqlSyntaxError
 from sash.script.statements import Position, Value
 from sash.sql.source import SqlText, did_you_mean
@@ -27,6 +28,7 @@ _PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _OPEN = {"'": "this string", '"': "this string", "`": "this name", "/*": "this comment"}
+_MOST = 2**63 - 1
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
@@ -151,8 +153,7 @@ class Cursor:
         sign = "-" if self._mark("-") else ""
         token = self._next
         if token.kind == "number":
-            self._at += 1
-            return float(sign + token.text) if "." in token.text else int(sign + token.text)
+            return self._signed(sign)
         if sign or token.kind not in ("string", "word", "name"):
             raise self._expected("a value: a 'string', a number, TRUE or FALSE")
         self._at += 1
@@ -162,6 +163,16 @@ class Cursor:
         while token.kind == "word" and self._mark("-"):  # names of strategies: negative-tuple
             text += f"-{self._name('the rest of the name')}"
         return text
+
+    def _signed(self, sign: str) -> int | float:
+        """The number that is next, after its sign."""
+        token = self._next
+        whole, _, fraction = token.text.partition(".")
+        number = whole_number(whole, _MOST)
+        if number is None or not token.text.isascii():
+            raise self._source.error(SqlSyntaxError, f"expected a number of at most {_MOST:,}", token.start)
+        self._at += 1
+        return float(sign + token.text) if fraction else int(f"{sign}{number}")
 
     def _number(self) -> float:
         token = self._next

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 
+from sash.arguments import whole_number
 from sash.avro.registry import registry_address
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
@@ -214,12 +215,12 @@ def check_options(what: str, declaration: Declaration) -> None:
     if source == "postgres" and what == "relation":
         PostgresOptions.of(declaration)
     for name in _COUNTS.get(source, ()):
-        _check(owner, options, name, "a whole number from 1", lambda text: text.isdigit() and int(text) > 0)
+        _check(owner, options, name, "a whole number from 1", lambda text: bool(whole_number(text)))
     for name in _FLAGS.get(source, ()):
         _check(owner, options, name, "true or false", lambda text: text.lower() in ("true", "false"))
     if source == "socket":
         valid = f"a whole number from 1 to {_LARGEST_PORT}"
-        _check(owner, options, "port", valid, lambda text: text.isdigit() and 0 < int(text) <= _LARGEST_PORT)
+        _check(owner, options, "port", valid, lambda text: bool(whole_number(text, _LARGEST_PORT)))
     if source == "kafka":
         with about("option startingoffsets"):
             kafka_start(options)
@@ -304,7 +305,7 @@ class PostgresOptions:
                     raise OptionError(f"{owner}: {name} is for rows that are found by changes_by: add that option")
         overlap, query = given.get("overlap"), given.get("query")
         with about("option overlap"):
-            if overlap is not None and not overlap.isdigit():
+            if overlap is not None and whole_number(overlap) is None:
                 microseconds(overlap, "overlap")
         with about("option full_every"):
             full_every = microseconds(given.get("full_every", "1 hour"), "full_every")
@@ -329,10 +330,11 @@ def generator_counts(what: str, options: Mapping[str, Value]) -> dict[str, int]:
     given, found = dict(options), {}
     for name, default in defaults.items():
         value = str(option(given, name, default))
-        if not value.isdigit() or int(value) < 1:
+        number = whole_number(value)
+        if not number:
             with about(f"option {name}"):
                 raise CatalogError(f"the generator's option {name} must be a whole number from 1, not {value!r}")
-        found[name] = int(value)
+        found[name] = number
     for name in given:
         with about(f"option {name.lower()}"):
             hint = did_you_mean(name, defaults)

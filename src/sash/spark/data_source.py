@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from sash.arguments import whole_number
 from sash.changelog import last_batch, parts, read_after
 from sash.changelog.files import net_until, open_file, span
 from sash.errors import CatalogError, OptionError
@@ -169,8 +170,9 @@ def _instant(text: str) -> int:
     """An instant in microseconds, from a time, which is UTC without a zone, or from a number."""
     if text.lower() == "latest":
         return FOREVER
-    if text.lstrip("-").isdigit():
-        return int(text)
+    number = whole_number(text.removeprefix("-"))
+    if number is not None:
+        return -number if text.startswith("-") else number
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

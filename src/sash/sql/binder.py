@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from sash.arguments import check_text
+from sash.arguments import check_text, whole_number
 from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import balanced
@@ -25,7 +25,7 @@ from sash.sql.from_clause import FromBinder, renamed, window_of
 from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
-from sash.sql.source import SqlText, too_deep, whole_number
+from sash.sql.source import SqlText, too_deep
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.storage import to_storage
 from sash.sql.undeclared import with_declared_windows

@@ -23,9 +23,10 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sash.arguments import whole_number
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
 from sash.sql.pipes import PipeParser
-from sash.sql.source import SqlText, did_you_mean, too_deep, whole_number
+from sash.sql.source import SqlText, did_you_mean, too_deep
 from sash.sql.tokens import read_as_spark
 from sash.sql.words import NODES, word_of
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK

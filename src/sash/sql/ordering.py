@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sash.arguments import whole_number
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
 from sash.plan.sql_types import VARIANT
 from sash.plan.types import Schema, holds, is_orderable, type_name
-from sash.sql.source import SqlText, whole_number
+from sash.sql.source import SqlText
 from sash.sql.words import word_of
 
 MOST_ROWS = 2**31 - 1

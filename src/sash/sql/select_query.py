@@ -8,6 +8,7 @@ from functools import partial
 
 from sqlglot import exp
 
+from sash.arguments import whole_number
 from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
@@ -38,7 +39,7 @@ from sash.sql.ordering import Query, SortItem, project, refuse_maps, refuse_vari
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope, without
 from sash.sql.session_window import with_session_column
-from sash.sql.source import SqlText, whole_number
+from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate

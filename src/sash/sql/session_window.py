@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sash.arguments import whole_number
 from sash.errors import UnsupportedSqlError, WindowError
 from sash.plan.expressions import Column, Literal
 from sash.plan.nodes import SESSION, Node, Project, Sessions
@@ -17,7 +18,7 @@ from sash.plan.types import INT
 from sash.sql.emit import emits
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.scope import Entry, Scope
-from sash.sql.source import SqlText, whole_number
+from sash.sql.source import SqlText
 from sash.sql.time_windows import duration
 from sash.sql.undeclared import reads_undeclared
 from sash.sql.window_function import functions_of

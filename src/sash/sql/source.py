@@ -49,14 +49,6 @@ def too_deep(source: SqlText) -> SqlSyntaxError:
     )
 
 
-def whole_number(text: str, most: int) -> int | None:
-    """The number that the digits denote; None if these are not digits, or if the number is larger than `most`."""
-    if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
-        return None
-    number = int(text.lstrip("0") or "0")
-    return number if number <= most else None
-
-
 def listed(names: Iterable[str], most: int = 30) -> str:
     """The different names, separated by commas; the first ones if there are many."""
     different = list(dict.fromkeys(names))

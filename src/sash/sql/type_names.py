@@ -6,11 +6,12 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
+from sash.arguments import whole_number
 from sash.errors import TypeMismatchError, UnsupportedSqlError, excerpt
 from sash.plan import types
 from sash.plan.sql_types import INTERVALS, VARIANT
 from sash.sql.coercion import MAX_PRECISION
-from sash.sql.source import SqlText, whole_number
+from sash.sql.source import SqlText
 
 _TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: types.BOOLEAN,

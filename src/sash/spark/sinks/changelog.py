@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sash.arguments import shown, whole_number
 from sash.changelog import Compaction
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
@@ -53,9 +54,10 @@ class ChangeLog(Sink):
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         given = self.options.get("compact", _COMPACT)
-        if not str(given).isdigit():
-            raise OptionError(f"compact must be a number of batches, or 0 for never, not {given!r}")
-        self._every = int(given)
+        every = whole_number(str(given))
+        if every is None:
+            raise OptionError(f"compact must be a number of batches, or 0 for never, not {shown(given)}")
+        self._every = every
         retain = self.options.get("retain")
         self._retain = None if retain is None else microseconds(str(retain), "retain")
         if retain is not None and not self._every:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.arguments import shown, whole_number
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
 from sash.operators.output_modes import reduce_changes
@@ -92,9 +93,10 @@ class LakehouseSink(Sink):
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         given = str(self.options.get("compact", _COMPACT))
-        if not given.isdigit():
-            raise OptionError(f"compact must be a number of batches, or 0 for never, not {given!r}")
-        self._every = int(given)
+        every = whole_number(given)
+        if every is None:
+            raise OptionError(f"compact must be a number of batches, or 0 for never, not {shown(given)}")
+        self._every = every
         self._retain = microseconds(str(self.options.get("retain", _RETAIN)), "retain") / SECOND
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:

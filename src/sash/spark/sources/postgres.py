@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from sash.arguments import whole_number
 from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError, SourceError
 from sash.plan.types import (
@@ -157,12 +158,12 @@ class PostgresRelation:
         """How far a reading goes back before the largest value seen."""
         given = self._options.overlap
         if _TYPES.get(by.type_code) in (TIMESTAMP, TIMESTAMP_NTZ):
-            if given is not None and given.isdigit():
+            if given is not None and whole_number(given) is not None:
                 raise CatalogError(
                     f"relation {self._name}: {by.name} is a time, and so is overlap: write overlap '1 minute'"
                 )
             return f"{microseconds(given or '1 minute', 'overlap')} * INTERVAL '1 microsecond'"
-        if given is not None and not given.isdigit():
+        if given is not None and whole_number(given) is None:
             raise CatalogError(
                 f"relation {self._name}: {by.name} is a number, and so is overlap: write overlap {_NUMBERS_BACK}"
             )
