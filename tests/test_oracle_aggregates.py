@@ -19,7 +19,8 @@ quick = settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
 RIGHT = tuple(name for name in STRATEGIES if name not in ("clock-triggered", "re-evaluation"))
 OPAQUE = {
     *("bitmap_and_agg", "bitmap_construct_agg", "bitmap_or_agg", "count_min_sketch", "hll_sketch_agg", "hll_union_agg"),
-    *("theta_intersection_agg", "theta_sketch_agg", "theta_union_agg"),
+    *("theta_intersection_agg", "theta_sketch_agg", "theta_union_agg", "schema_of_variant_agg"),
+    *(f"kll_{what}_agg_{kind}" for what in ("sketch", "merge") for kind in ("bigint", "float", "double")),
 }
 """Aggregates whose results are of formats that DuckDB does not have."""
 ELSEWHERE = {"approx_top_k", "collect_set", "histogram_numeric"}

@@ -88,6 +88,12 @@ MORE = [
     ),
     *("CAST(array(1, NULL) AS STRING)", "CAST(struct(i, n, NULL) AS STRING)", "CAST(map(i, n) AS STRING)"),
     *("CAST(array('1', '2') AS ARRAY<INT>)", "CAST(struct('1' AS a) AS STRUCT<b: INT>)", "coalesce(NULL, array(1))"),
+    *("to_csv(struct(i, n, NULL))", "time_bucket(INTERVAL 5 MINUTES, ts)"),
+    "aes_encrypt(n, repeat('k', 16), 'GCM', 'DEFAULT', X'000102030405060708090A0B')",
+    *(
+        "aes_decrypt(aes_encrypt(n, repeat('k', 16), 'ECB'), repeat('k', 16), 'ECB')",
+        "try_aes_decrypt(x, repeat('k', 16))",
+    ),
     *("if(i > 1, array(i), array(n))", "array(1, 2.5)", "array(i, 1.5, d)", "map('a', 1, 'b', 2.5)", "(i, n).n"),
 ]
 
@@ -108,7 +114,8 @@ def test_every_function_is_among_the_samples() -> None:
     everything = " ".join(rendered(expression)[2] for expression in SCALARS)
     pinned = " ".join(one.sql for topic in topics() for one in read(topic))
     missing = {name for name in FUNCTIONS if f"function='{name}'" not in everything and f"{name}(" not in pinned}
-    rewritten = {"to_date", "nvl2", "bit_not", "between", "named_struct"}  # a cast, a CASE, operators, and struct
+    # As a cast, a CASE, operators, a struct, and arithmetic of microseconds.
+    rewritten = {"to_date", "nvl2", "bit_not", "between", "named_struct", "time_bucket"}
     assert missing <= rewritten | SKETCHES.keys()
 
 
