@@ -78,6 +78,8 @@ def test_the_token_in_the_url_becomes_a_cookie_and_leaves_the_url(console: tuple
     assert get(port, "/api/jobs?token=wrong", cookie)[0] == 403
     status, text = get(port, f"//evil.example/?token={access.token}")
     assert "\r\nlocation: /evil.example/\r\n" in text.lower()
+    status, text = get(port, f"/job/shop/query/K%C3%A4se%20%0D%0Ax%3A1?token={access.token}")
+    assert "\r\nlocation: /job/shop/query/K%C3%A4se%20%0D%0Ax%3A1\r\n" in text
 
 
 def test_other_hosts_and_origins_are_refused(console: tuple[int, Access]) -> None:

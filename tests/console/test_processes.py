@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -61,6 +62,25 @@ class Console:
                 data += part
         return int(data.split(b" ", 2)[1]), data.decode("latin-1")
 
+    def events(self, query: str, *headers: str, until: str) -> list[str]:
+        """The ids of the changes that are sent up to an event with this id."""
+        lines = [
+            f"GET /api/queries/q/changes?job=shop{query} HTTP/1.1",
+            f"Host: localhost:{self.port}",
+            *headers,
+            "",
+            "",
+        ]
+        with self.connect() as client:
+            client.sendall("\r\n".join(lines).encode())
+            data = b""
+            while f"id: {until}\nevent: batch".encode() not in data:
+                part = client.recv(65_536)
+                assert part, data
+                data += part
+        assert b"text/event-stream" in data
+        return re.findall(r"id: (\S+)\nevent: change", data.decode())
+
     def log_in(self) -> str:
         """The cookie that a browser gets for the token in the URL."""
         status, text = self.ask(f"GET /?token={parse_qs(urlsplit(self.url).query)['token'][0]}")
@@ -107,6 +127,8 @@ def console(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             folder.mkdir()
             history = history_of(folder).open(fresh=True)
             history.batch(0, 10, {"q": changes(("+", 1, f"tea of {name}", 1))})
+            history.batch(1, 20, {"q": changes(("+", 11, "jam", 1), ("+", 11, "honey", 1))})
+            history.batch(2, 30, {"q": changes()})
             history.close()
             entry = replace(view_of(folder, name).entry, pid=os.getpid())
             FileLock(Path(entry.lock), "shop").release()  # it ran once
@@ -177,6 +199,14 @@ def test_several_jobs_are_served(console: Console) -> None:
     assert [job["job"] for job in json.loads(text.split("\r\n\r\n", 1)[1])] == ["shop", "depot"]
     assert console.ask("GET /api/queries/q/answer", cookie)[0] == 409
     assert "tea of depot" in console.ask("GET /api/queries/q/answer?job=depot", cookie)[1]
+
+
+def test_changes_go_on_after_the_last_event_that_a_reader_has(console: Console) -> None:
+    token = f"Authorization: Bearer {parse_qs(urlsplit(console.url).query)['token'][0]}"
+    assert console.events("&after=0.0", token, until="1.2") == ["0.1", "1.1", "1.2"]
+    assert console.events("&after=0.1", token, until="1.2") == ["1.1", "1.2"]
+    assert console.events("&after=0.0", token, "Last-Event-ID: 1.1", until="1.2") == ["1.2"]  # as a browser reconnects
+    assert console.ask("GET /api/queries/q/changes?job=shop&after=0.0")[0] == 401
 
 
 def test_plain_requests_to_a_console_with_a_certificate_fail(console: Console) -> None:

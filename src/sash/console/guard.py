@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -110,11 +110,11 @@ class Guard:
             await _reply(send, 403, {"detail": "wrong token: each start of the console has another one"})
             return
         rest = urlencode([(name, value) for name, value in parse_qsl(_raw(scope)) if name != "token"])
-        path = "/" + str(scope["path"]).lstrip("/")  # no host can follow two slashes
+        path = quote("/" + str(scope["path"]).lstrip("/"))  # no host can follow two slashes
         more = "; Secure" if self._access.secure else ""
         cookie = f"{self._access.cookie}={self._access.session}; HttpOnly; SameSite=Strict; Path=/{more}"
         target = path + (f"?{rest}" if rest else "")
-        headers = [(b"location", target.encode("ascii", "ignore")), (b"set-cookie", cookie.encode())]
+        headers = [(b"location", target.encode("ascii")), (b"set-cookie", cookie.encode())]
         await _reply(send, 303, {"detail": "logged in"}, headers)
 
 
