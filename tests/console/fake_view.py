@@ -53,10 +53,12 @@ class FakeView:
         changes = [("-", row) for item, row in before.items() if after.get(item) != row]
         changes += [("+", row) for item, row in after.items() if before.get(item) != row]
         for index, (op, row) in enumerate(changes):
-            self.log.append({"batch": self.now, "index": index, "ts": START + self.now * SECOND, "op": op, "row": row})
+            self.log.append(
+                {"batch": self.now, "index": index, "ts": self.begun + self.now * SECOND, "op": op, "row": row}
+            )
         self.batches.append(
             {
-                "time": START + self.now * SECOND,
+                "time": self.begun + self.now * SECOND,
                 "batch": self.now,
                 "batch_ms": 240 + pick.randint(0, 90),
                 "rows_in": len(sold),
@@ -102,7 +104,7 @@ class FakeView:
             "catch_up_seconds": 1.5,
             "errors": [
                 {
-                    "time": START + 42 * SECOND,
+                    "time": self.begun + 42 * SECOND,
                     "query": "totals",
                     "text": "row without a time was dropped",
                     "row": ["dates", None, self.items[-1]],
@@ -116,7 +118,7 @@ class FakeView:
         shared = {
             "state": "running",
             "complete": True,
-            "watermark": START + self.now * SECOND,
+            "watermark": self.begun + self.now * SECOND,
             "batches": self.batches[-120:],
         }
         totals = {
@@ -159,16 +161,16 @@ class FakeView:
 
     def answer(self, query: str, at: int | None = None, limit: int = 500) -> dict[str, Any]:
         if query == hostile.NAME:
-            return hostile.answer(START + self.now * SECOND, limit)
-        moment = self.now if at is None else (at - START) // SECOND
+            return hostile.answer(self.begun + self.now * SECOND, limit)
+        moment = self.now if at is None else (at - self.begun) // SECOND
         known = moment <= self.now
         rows = list(self._answer(moment).values()) if known else []
         return {
             "columns": COLUMNS,
             "rows": rows[:limit],
             "counts": [1] * len(rows[:limit]),
-            "as_of": START + self.now * SECOND if at is None else at,
-            "watermark": START + self.now * SECOND,
+            "as_of": self.begun + self.now * SECOND if at is None else at,
+            "watermark": self.begun + self.now * SECOND,
             "total": len(rows),
             "known": known,
             "reason": None if known else "not yet known",
@@ -176,14 +178,18 @@ class FakeView:
 
     def changes(self, query: str, after: tuple[int, int] | None = None, limit: int = 200) -> dict[str, Any]:
         if query == hostile.NAME:
-            return hostile.changes(START + self.now * SECOND)
+            return hostile.changes(self.begun + self.now * SECOND)
         found = (
             self.log[-limit:] if after is None else [c for c in self.log if (c["batch"], c["index"]) > after][:limit]
         )
         return {"changes": found, "last": [found[-1]["batch"], found[-1]["index"]] if found else None, "restart": False}
 
     def span(self, query: str) -> dict[str, Any]:
-        return {"first": START + SECOND, "last": START + self.now * SECOND, "watermark": START + self.now * SECOND}
+        return {
+            "first": self.begun + SECOND,
+            "last": self.begun + self.now * SECOND,
+            "watermark": self.begun + self.now * SECOND,
+        }
 
     def plan(self) -> list[dict[str, Any]]:
         def operator(name: str, stage: int, label: str, detail: str, seconds: float, shared: int = 1) -> dict[str, Any]:
@@ -274,7 +280,7 @@ class FakeView:
                 ],
                 "choices": [
                     {
-                        "time": START + 30 * SECOND,
+                        "time": self.begun + 30 * SECOND,
                         "operator": "2.0.Join",
                         "choice": "probe limits first",
                         "reason": "fewer matches per row",
@@ -287,7 +293,7 @@ class FakeView:
         return f"Plan of {query}\n  Aggregate  SUM(price), COUNT(*) BY item\n    Leg sales [RANGE 1 MINUTE]\n"
 
     def windows(self) -> list[dict[str, Any]]:
-        begin = START + (self.now - WINDOW) * SECOND
+        begin = self.begun + (self.now - WINDOW) * SECOND
         parts = [
             {
                 "number": self.now // 5 + i - 11,
@@ -312,7 +318,7 @@ class FakeView:
         }
         return [{
             "name": "sales", "path": "/data/shop/windows/sales", "length": WINDOW * SECOND, "every": 5 * SECOND, "unit": "us",
-            "watermark": START + self.now * SECOND, "updates": self.now // 5, "due": START + (self.now // 5 + 1) * 5 * SECOND,
+            "watermark": self.begun + self.now * SECOND, "updates": self.now // 5, "due": self.begun + (self.now // 5 + 1) * 5 * SECOND,
             "rows": rows, "bytes": 64 * rows, "late": 3, "freshness_seconds": float(self.now % 5), "sub_windows": parts,
             "reads": [{**read, "state": "reading", "read": 3, "of": 6, "seconds": 0.012, "versions": versions}], "aborts": 1, "completed": 17,
         }]  # fmt: skip

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from sash.time import SECOND
 
 Values = dict[str, Any]
 
@@ -14,7 +17,7 @@ def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]
     """The plan of a job with rows, state, time and rates, as far as the job has reported them."""
     job = {} if report is None else report["jobs"].get(plan["name"]) or report["separate"].get(plan["name"], {})
     queries = {} if report is None else report["queries"]
-    operators, seconds = job.get("operators") or {}, (job.get("batch_ms") or 0) / 1000
+    operators, seconds = job.get("operators") or {}, _seconds(plan["name"], batches, time.time() * SECOND)
     rates: dict[str, float | None] = {}
     nodes = []
     for node in plan["nodes"]:
@@ -69,6 +72,19 @@ def _stage(stage: Values, shards: list[Values]) -> Values:
         for number, one in enumerate(shards)
     ]
     return {**stage, "seconds": sum(one["seconds"] or 0 for one in spent), "shards": spent}
+
+
+def _seconds(name: str, batches: Mapping[str, Sequence[Values]], now: float) -> float:
+    """The time for which the rows of the last batch stand: since the batch before it, or since it ended if that is longer.
+
+    >>> _seconds("shop", {"job shop": [{"time": 1_000_000}, {"time": 3_000_000}]}, 3_500_000)
+    2.0
+    """
+    kept = list(batches.get(f"job {name}") or batches.get(name) or ())[-2:]
+    if not kept:
+        return 0.0
+    before = kept[0]["time"] if len(kept) > 1 else kept[0]["time"] - 1000 * (kept[0].get("batch_ms") or 0)
+    return float(max(kept[-1]["time"] - before, now - kept[-1]["time"]) / SECOND)
 
 
 def _rate(rows: int | None, seconds: float) -> float | None:

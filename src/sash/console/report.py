@@ -199,7 +199,7 @@ def _job_values(job: RunningJob) -> Values:
     plain = {part: whole.get(part) for part in (*_KEPT, "rows_per_second", "watermark", *_DROPPED)}
     return {
         **plain,
-        "lag_seconds": _lag(whole, _now()),
+        "lag_seconds": _behind(whole, _now()),
         "state": job.state,
         "trigger_seconds": _seconds(period),
         "backlog_rows": started.progress.backlog,
@@ -219,6 +219,7 @@ def _query_values(job: RunningJob, query: JobQuery) -> Values:
     output = job.started.outputs[query.name]
     return {
         **{part: progress.get(part) for part in parts},
+        "lag_seconds": _behind(progress, _now()),
         "state": query.state,
         "complete": output.completion.reached,
         "error": query.state if query.parked else None,
@@ -235,11 +236,9 @@ def _sources(job: RunningJob) -> Values:
 def _separate_values(name: str, query: RunningQuery, progress: Mapping[str, Any]) -> Values:
     """The figures of a query that is a Spark query of its own."""
     parts = (*_KEPT, "watermark", "total_rows_in", "total_rows_out", *_DROPPED)
-    values = {part: progress.get(part) for part in parts}
-    lag = _lag(progress, _now())
     return {
-        **values,
-        "lag_seconds": lag,
+        **{part: progress.get(part) for part in parts},
+        "lag_seconds": _behind(progress, _now()),
         "share": None,
         "state": query.state,
         "complete": True,
@@ -269,10 +268,15 @@ def _plan_of(session: Session, name: str, query: RunningQuery) -> Values:
 
 def _lag(progress: Mapping[str, Any], now: int) -> float | None:
     """How far the watermark of a batch that has just ended is behind the wall clock."""
-    watermark = progress.get("watermark")
     known = progress.get("lag_seconds")
-    if known is not None or watermark is None or not BEGINNING < watermark < FOREVER:
-        return None if known is None else float(known)
+    return _behind(progress, now) if known is None else float(known)
+
+
+def _behind(progress: Mapping[str, Any], now: int) -> float | None:
+    """How far the watermark is behind the wall clock now, which grows while no batch comes."""
+    watermark = progress.get("watermark")
+    if watermark is None or not BEGINNING < watermark < FOREVER:
+        return None
     return float(round((now - watermark) / SECOND, 3))
 
 

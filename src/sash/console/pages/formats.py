@@ -42,11 +42,13 @@ def count(value: float | None) -> str:
 def rate(value: float | None) -> str:
     """Return rows per second.
 
-    >>> rate(1234.5), rate(0.25)
-    ('1,234/s', '0.25/s')
+    >>> rate(1234.5), rate(0.25), rate(0.002)
+    ('1,234/s', '0.25/s', '<0.01/s')
     """
     if value is None:
         return NONE
+    if 0 < value < 0.01:
+        return "<0.01/s"
     return f"{_three(value) if 0 < abs(value) < 100 else count(value)}/s"
 
 

@@ -139,13 +139,22 @@ def state(text: str) -> Markup:
     return tag("span", word, class_=f"state {word.replace(' ', '-')}", title=text)
 
 
-def listing(heads: list[tuple[str, bool]], rows: list[list[Child]], empty: str) -> Markup:
-    """A table; the heads tell which columns are numbers."""
+def listing(heads: list[tuple[str, bool]], rows: list[list[Child]], empty: str, *, stacked: bool = True) -> Markup:
+    """A table; the heads tell which columns are numbers. On narrow screens, the cells of a `stacked` one have their heads."""
     if not rows:
         return tag("div", empty, class_="empty")
-    kinds = ["number" if number else None for _, number in heads]
-    head = tag("tr", [tag("th", name, class_=kind, scope="col") for (name, _), kind in zip(heads, kinds, strict=True)])
-    body = [tag("tr", [tag("td", value, class_=kind) for value, kind in zip(row, kinds, strict=True)]) for row in rows]
-    table = tag("table", tag("thead", head), tag("tbody", body), class_="list")
+    kinds = [(name, "number" if number else None) for name, number in heads]
+    head = tag("tr", [tag("th", name, class_=kind, scope="col") for name, kind in kinds])
+    body = [
+        tag(
+            "tr",
+            [
+                tag("td", value, class_=kind, data_label=name if stacked else None)
+                for value, (name, kind) in zip(row, kinds, strict=True)
+            ],
+        )
+        for row in rows
+    ]
+    table = tag("table", tag("thead", head), tag("tbody", body), class_="list stacked" if stacked else "list")
     label = f"Table: {', '.join(name for name, _ in heads[:5] if name)}"
     return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)

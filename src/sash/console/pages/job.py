@@ -52,8 +52,10 @@ def job_figures(status: Values) -> Markup:
         fact("Batch time", formats.milliseconds(took), due, sparkline(_of(batches, "batch_ms"), "batch time")),
         fact(
             "Watermark lag",
-            formats.seconds(last.get("lag_seconds")),
-            None,
+            formats.seconds(
+                max((job["lag_seconds"] for job in jobs if job.get("lag_seconds") is not None), default=None)
+            ),
+            "behind the clock",
             sparkline(_of(batches, "lag_seconds"), "lag of the watermark"),
         ),
         fact(
@@ -120,15 +122,19 @@ def error_list(errors: list[Values]) -> Markup:
     return listing([("Time", False), ("Query", False), ("What happened", False)], rows, "No errors")
 
 
-def per_second(batches: list[Values], name: str, most: int = 10) -> float | None:
-    """Return rows per second over the last batches.
+def per_second(batches: list[Values], name: str, now: float | None = None, most: int = 10) -> float | None:
+    """Return rows per second over the last batches, which falls while the next one is overdue.
 
-    >>> per_second([{"time": 0, "rows_in": 7}, {"time": 2_000_000, "rows_in": 5}, {"time": 4_000_000, "rows_in": 1}], "rows_in")
-    1.5
+    >>> batches = [{"time": 0, "rows_in": 7}, {"time": 2_000_000, "rows_in": 5}, {"time": 4_000_000, "rows_in": 1}]
+    >>> per_second(batches, "rows_in", 5_000_000), per_second(batches, "rows_in", 14_000_000)
+    (1.5, 0.5)
     """
     known = [batch for batch in batches if batch.get("time") is not None and batch.get(name) is not None][-most - 1 :]
-    span = (known[-1]["time"] - known[0]["time"]) / 1e6 if known else 0
-    return sum(batch[name] for batch in known[1:]) / span if span > 0 else None
+    if len(known) < 2 or known[-1]["time"] <= known[0]["time"]:
+        return None
+    span = known[-1]["time"] - known[0]["time"]
+    overdue = (time.time() * 1e6 if now is None else now) - known[-1]["time"] - span / (len(known) - 1)
+    return float(1e6 * sum(batch[name] for batch in known[1:]) / (span + max(0, overdue)))
 
 
 def _flow(query: Values, name: str) -> list[Child]:

@@ -10,6 +10,13 @@ from sash.console.pages.plan_picture import plan_picture
 from sash.console.plan_figures import skew
 
 _MOST_SHARDS = 200
+_PATTERNS = {
+    "MONO": "rows never end",
+    "WKS": "rows end in the order in which they came",
+    "WK": "rows end at a time that is known",
+    "WK(replace)": "a row ends with the next one of its group",
+    "STR": "a row may end at any time",
+}
 
 
 def show_plan(poll: Poll) -> None:
@@ -27,6 +34,7 @@ def show_plan(poll: Poll) -> None:
 
 
 def _plan(plan: Values) -> list[Markup]:
+    patterns = {edge.get("pattern") for edge in plan["edges"]}
     legend = tag(
         "div",
         tag(
@@ -37,6 +45,8 @@ def _plan(plan: Values) -> list[Markup]:
         tag("span", tag("i", style="background: var(--busy); opacity: .4"), "busiest operators"),
         tag("span", tag("i", style="background: var(--full)"), "time per shard; below an operator, their shares"),
         tag("span", "\N{MULTIPLICATION SIGN}n: shared by n queries"),
+        tag("span", "n/s: rows per second"),
+        [tag("span", tag("strong", name), f": {text}") for name, text in _PATTERNS.items() if name in patterns],
         class_="legend",
     )
     operators = [node for node in plan["nodes"] if node.get("kind") == "operator"]
@@ -114,7 +124,7 @@ def _shards(operators: list[Values]) -> Markup:
             for shard in shards
         ]
     more = len(rows) - _MOST_SHARDS
-    listed = listing(heads, rows[:_MOST_SHARDS], "No shard has run yet")
+    listed = listing(heads, rows[:_MOST_SHARDS], "No shard has run yet", stacked=False)
     return listed if more <= 0 else join([listed, tag("div", f"{more:,} more rows", class_="soft")])
 
 

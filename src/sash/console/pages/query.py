@@ -184,6 +184,7 @@ def _caption(answer: Values, at: int | None) -> Markup:
 
 def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
     kinds = [str(column.get("type") or "") for column in columns]
+    today = formats.instant(changes[-1]["ts"])[:10] if changes else ""
     rows: list[list[Child]] = [
         [
             tag(
@@ -192,7 +193,7 @@ def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
                 class_="sign plus" if change["op"] == "+" else "sign minus",
                 title="the row enters" if change["op"] == "+" else "the row leaves",
             ),
-            formats.instant(change["ts"]),
+            _moment(formats.instant(change["ts"]), today),
             tag("span", f"{change['batch']}.{change['index']}", class_="soft"),
             *[
                 tag("div", shown(value, kind), class_="held")
@@ -207,7 +208,12 @@ def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
         ("Position", False),
         *((c["name"], is_number(k)) for c, k in zip(columns[:_COLUMNS], kinds, strict=False)),
     ]
-    return listing(heads, rows, "No changes yet")
+    return listing(heads, rows, "No changes yet", stacked=False)
+
+
+def _moment(instant: str, today: str) -> Markup:
+    """An instant, without its date if that is the one of the latest change."""
+    return tag("span", instant.removeprefix(f"{today} "), title=instant)
 
 
 def _chart(series: list[Series]) -> dict[str, Any]:
