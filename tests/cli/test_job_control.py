@@ -23,6 +23,7 @@ from sash.cli.presence import job_entry, present
 from sash.cli.script_change import described_change
 from sash.control import request
 from sash.errors import CheckpointError, ControlError
+from sash.script.live import LiveBackend
 from sash.script.reader import read_script
 from sash.script.session import Session
 from sash.spark.checkpoint_lock import refuse_locked
@@ -228,6 +229,38 @@ def test_a_job_is_paused_and_resumed(process: RunningProcess) -> None:
     assert process.engine.log == ["start job: a", "pause job", "resume job", "apply job: a, b"]
     assert json.loads(invoke("status", "job", "--json")[1])["state"] == "running"
     assert process.logged == ["paused", "Created query b, into noop", "resumed"]
+
+
+def test_a_shell_shows_and_steers_the_jobs_of_other_processes(process: RunningProcess, folder: Path) -> None:
+    replace(process.control.entry, pid=os.getppid()).list()
+    without_spark: Any = FakeEngine()
+    live = LiveBackend(without_spark)
+    shell = Session(live)
+
+    def execute(text: str) -> Any:
+        (statement,) = read_script(text)
+        return shell.execute(statement)
+
+    def shown() -> list[Any]:
+        return [(row[0], row[1].partition(",")[0], *row[2:4]) for row in execute("SHOW JOBS").rows]
+
+    assert shown() == [("job.sql", "running", 1, 0)]
+    assert execute("PAUSE JOB 'job.sql'").text == "the job is paused: its queries have finished their batches"
+    assert shown() == [("job.sql", "paused", 1, 0)]
+    assert execute("RESUME JOB job").text == "the job runs again"
+    assert process.engine.log == ["start job: a", "pause job", "resume job"]
+    assert execute("STOP JOB 'job.sql'").text == "stopped job.sql"
+    assert process.stop.is_set()
+    assert shown() == []
+    with pytest.raises(ControlError, match="there is no job job of yours"):
+        execute("STOP JOB job")
+    own, engine = fake_session(SALES + query("own"))
+    own.launch()
+    assert isinstance(own.backend, FakeBackend)
+    live.session_jobs = own.backend.session_jobs
+    for action in ("PAUSE", "RESUME", "STOP"):  # a job of the shell itself
+        execute(f"{action} JOB job")
+    assert engine.log == ["start job: own", "pause job", "resume job", "stop job"]
 
 
 def test_a_job_is_stopped_and_then_gone(process: RunningProcess) -> None:
