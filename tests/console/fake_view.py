@@ -6,7 +6,8 @@ import random
 import re
 from typing import Any
 
-from sash.errors import OptionError, SqlSyntaxError
+from sash.console.kept import NO_HISTORY
+from sash.errors import NotKeptError, OptionError, SqlSyntaxError
 from tests.console import hostile
 
 SECOND = 1_000_000
@@ -160,6 +161,7 @@ class FakeView:
         ]
 
     def answer(self, query: str, at: int | None = None, limit: int = 500) -> dict[str, Any]:
+        self._check_kept(query)
         if query == hostile.NAME:
             return hostile.answer(self.begun + self.now * SECOND, limit)
         moment = self.now if at is None else (at - self.begun) // SECOND
@@ -177,6 +179,7 @@ class FakeView:
         }
 
     def changes(self, query: str, after: tuple[int, int] | None = None, limit: int = 200) -> dict[str, Any]:
+        self._check_kept(query)
         if query == hostile.NAME:
             return hostile.changes(self.begun + self.now * SECOND)
         found = (
@@ -184,7 +187,13 @@ class FakeView:
         )
         return {"changes": found, "last": [found[-1]["batch"], found[-1]["index"]] if found else None, "restart": False}
 
+    @staticmethod
+    def _check_kept(query: str) -> None:
+        if query == "alerts":
+            raise NotKeptError(NO_HISTORY)
+
     def span(self, query: str) -> dict[str, Any]:
+        self._check_kept(query)
         return {
             "first": self.begun + SECOND,
             "last": self.begun + self.now * SECOND,

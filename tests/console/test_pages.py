@@ -142,6 +142,15 @@ def test_the_slider_shows_earlier_answers(server: Server, page: sync_api.Page) -
     page.get_by_text("The latest answer").wait_for()
 
 
+def test_a_query_without_a_history_says_why_it_has_no_answer(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/query/alerts")
+    page.get_by_text("no history is kept: the job was started with --history off").wait_for()
+    page.get_by_text("No answer is kept").wait_for()
+    assert page.get_by_text("connection refused").is_visible()
+    assert not page.locator(".nicegui-echart").is_visible()
+    assert not page.locator(".trouble > div").count()
+
+
 def test_a_hostile_value_is_text(server: Server, page: sync_api.Page) -> None:
     for path in ("", "/query/totals"):
         page.goto(f"{server.address}/job/shop{path}")

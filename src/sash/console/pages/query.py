@@ -13,6 +13,7 @@ from sash.console.pages.frame import Fragment, card, every_second, fact, facts, 
 from sash.console.pages.markup import Child, Markup, tag
 from sash.console.pages.model import Poll, Values
 from sash.console.pages.series import Series, series_of
+from sash.errors import NotKeptError
 
 _ROWS = 200
 _CHANGES = 500
@@ -30,6 +31,8 @@ class QueryPage:
         self.query, self.poll = query, poll
         self.at: int | None = None
         self.first = self.last = 0
+        self.now: Values = {"columns": [], "rows": []}
+        self.recent: Values = {"changes": []}
         self._build()
         every_second(self.read)
 
@@ -77,14 +80,27 @@ class QueryPage:
             return
         self.figures.show(_figures(found))
         self.sql.show(tag("pre", (found.get("sql") or "").strip(), class_="sql", style="margin-top: 12px"))
-        span = await self.poll.read(view.span, self.query)
+        try:
+            span = await self.poll.read(view.span, self.query)
+            self.recent = await self.poll.read(view.changes, self.query, None, _CHANGES)
+            self.now = await self.poll.read(view.answer, self.query, None, _ROWS)
+        except NotKeptError as problem:
+            self._show_nothing(str(problem))
+            return
         self.first, self.last = span.get("first") or 0, span.get("last") or 0
-        self.recent = await self.poll.read(view.changes, self.query, None, _CHANGES)
-        self.now = await self.poll.read(view.answer, self.query, None, _ROWS)
         await self.show_answer()
         self._offer_columns(self.now["columns"])
         self.draw()
         self.changes.show(_change_list(self.recent["changes"], self.now["columns"]))
+
+    def _show_nothing(self, reason: str) -> None:
+        """Say why there is no answer to show."""
+        self.instant.show(tag("div", reason, class_="note"))
+        self.table.say("No answer is kept")
+        self.changes.show(tag("div", "No changes are kept", class_="empty"))
+        self.slider.set_enabled(False)
+        self.live.set_visibility(False)
+        self._offer_columns([], "No values are kept")
 
     async def show_answer(self, *, animate: bool = True) -> None:
         """Show the answer at the chosen instant."""
@@ -122,7 +138,7 @@ class QueryPage:
         self.at = None
         await self.show_answer()
 
-    def _offer_columns(self, columns: list[Values]) -> None:
+    def _offer_columns(self, columns: list[Values], none: str = "The answer has no numeric column") -> None:
         numeric = [i for i, column in enumerate(columns) if is_number(str(column.get("type") or ""))]
         offered = {i: formats.visible(columns[i]["name"]) for i in numeric[:_OFFERED]}
         if offered != self.column.options:
@@ -130,11 +146,11 @@ class QueryPage:
             self.column.set_options(offered, value=self.column.value if self.column.value in offered else last)
         self.column.set_visibility(bool(offered))
         self.chart.set_visibility(bool(offered))
-        self.no_chart.show("" if offered else tag("div", "The answer has no numeric column", class_="empty"))
+        self.no_chart.show("" if offered else tag("div", none, class_="empty"))
 
     def draw(self) -> None:
         """Draw the chosen column."""
-        if self.column.value is None or not hasattr(self, "now"):
+        if self.column.value is None or not self.now["columns"]:
             return
         kinds = [str(column.get("type") or "") for column in self.now["columns"]]
         width = key_width(self.now["rows"], kinds)
