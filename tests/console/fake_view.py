@@ -37,7 +37,7 @@ class FakeView:
         self.log: list[dict[str, Any]] = []
         self.batches: list[dict[str, Any]] = []
         self.added: list[str] = []
-        self.broken = False
+        self.broken = self.stopped = False
         self._random = random.Random(7)
         for _ in range(90):
             self.advance()
@@ -87,7 +87,7 @@ class FakeView:
             raise RuntimeError("the run folder is <gone>")
         return {
             "name": self.name,
-            "state": "running",
+            "state": "stopped" if self.stopped else "running",
             "since": self.begun,
             "trigger_seconds": 1,
             "jobs": [
@@ -201,6 +201,9 @@ class FakeView:
         }
 
     def plan(self) -> list[dict[str, Any]]:
+        if self.stopped:
+            return []
+
         def operator(name: str, stage: int, label: str, detail: str, seconds: float, shared: int = 1) -> dict[str, Any]:
             kept = self._live(self.now)
             counts = {
@@ -302,6 +305,8 @@ class FakeView:
         return f"Plan of {query}\n  Aggregate  SUM(price), COUNT(*) BY item\n    Leg sales [RANGE 1 MINUTE]\n"
 
     def windows(self) -> list[dict[str, Any]]:
+        if self.stopped:
+            return []
         begin = self.begun + (self.now - WINDOW) * SECOND
         parts = [
             {

@@ -28,6 +28,10 @@ def main() -> None:
     def break_status(broken: bool) -> None:
         view.broken = broken
 
+    @app.post("/stopped/{stopped}")
+    def stop(stopped: bool) -> None:
+        view.stopped = stopped
+
     register({"shop": view})
     ui.run_with(app, dark=None, show_welcome_message=False)
     listening = socket.create_server(("127.0.0.1", int(sys.argv[1])))

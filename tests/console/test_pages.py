@@ -198,6 +198,20 @@ def test_a_failure_of_the_view_is_shown_until_it_is_mended(server: Server, page:
     page.get_by_text("<gone>").wait_for(state="detached")
 
 
+def test_pages_of_a_job_that_does_not_run_say_so(server: Server, page: sync_api.Page) -> None:
+    server.post("stopped/true")
+    page.goto(f"{server.address}/job/shop")
+    page.get_by_text("started 2023-11-14 22:13:20").wait_for()
+    for path, what in (("plan", "plan"), ("windows", "windows")):
+        page.goto(f"{server.address}/job/shop/{path}")
+        page.get_by_text(f"The job does not run (stopped): its {what} can be seen while it runs.").wait_for()
+    page.goto(f"{server.address}/job/shop/query/totals")
+    page.locator(".answer tbody tr").first.wait_for()  # what is kept is still shown
+    page.goto(f"{server.address}/job/shop/query/none")
+    page.get_by_text("No answer is kept").wait_for()
+    server.post("stopped/false")
+
+
 def test_the_choice_of_colours_holds_on_all_pages(server: Server, page: sync_api.Page) -> None:
     page.goto(f"{server.address}/job/shop")
     page.get_by_role("button", name="Colours: system").click()

@@ -123,11 +123,10 @@ class JobView:
             for name, figures in report["queries"].items()
         ]
 
-    @staticmethod
-    def _kept_query(name: str, columns: list[Values]) -> Values:
+    def _kept_query(self, name: str, columns: list[Values]) -> Values:
         return {
             "name": name, "state": "not running", "complete": True, "sql": "", "columns": columns, "batches": [],
-            "error": None,
+            "error": None, "watermark": self.history.span(name)["watermark"],
         }  # fmt: skip
 
     def answer(self, query: str, at: int | None = None, limit: int = 500) -> Values:

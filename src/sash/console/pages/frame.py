@@ -19,6 +19,7 @@ _STYLE = Path(__file__).with_name("console.css").read_text(encoding="utf-8")
 _PAGES = (("", "Job"), ("plan", "Plan"), ("windows", "Windows"), ("sql", "SQL"))
 _EVERY = 1.0
 _LONG = 14
+_RUNNING = ("running", "paused")
 _LOG = logging.getLogger(__name__)
 
 
@@ -119,6 +120,24 @@ def fact(what: str, value: Child, more: Child = None, picture: Child = None) -> 
         picture,
         class_="fact",
     )
+
+
+def known(value: object, text: str) -> str | None:
+    """A text about a value, or nothing if the value is not known.
+
+    >>> known(3, "rows"), known(None, "rows")
+    ('rows', None)
+    """
+    return None if value is None else text
+
+
+def while_it_runs(state: str, what: str, none: str) -> str:
+    """Why a page has nothing to show: `none`, if the job runs, or else that it does not.
+
+    >>> while_it_runs("crashed", "plan", "The job has no plan"), while_it_runs("running", "plan", "The job has no plan")
+    ('The job does not run (crashed): its plan can be seen while it runs.', 'The job has no plan')
+    """
+    return none if state in _RUNNING else f"The job does not run ({state}): its {what} can be seen while it runs."
 
 
 def facts(*given: Markup, class_: str = "facts") -> Markup:

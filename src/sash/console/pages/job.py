@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sash.console.pages import formats
-from sash.console.pages.frame import Fragment, address, card, every_second, fact, facts, listing, state
+from sash.console.pages.frame import Fragment, address, card, every_second, fact, facts, known, listing, state
 from sash.console.pages.markup import Child, Markup, tag
 from sash.console.pages.model import Poll, Values
 from sash.console.pages.sparkline import sparkline
@@ -38,11 +38,12 @@ def job_figures(status: Values) -> Markup:
     trigger = status.get("trigger_seconds")
     took = last.get("batch_ms")
     jobs = status.get("jobs") or []
+    lag = max((job["lag_seconds"] for job in jobs if job.get("lag_seconds") is not None), default=None)
     due = None if trigger is None else f"trigger every {formats.seconds(trigger)}"
     if took is not None and trigger and took > trigger * 1000:
         due = tag("span", f"longer than its trigger, {formats.seconds(trigger)}", class_="note")
     return facts(
-        fact("State", state(str(status.get("state") or "unknown")), _since(status.get("since"))),
+        fact("State", state(str(status.get("state") or "unknown")), _since(status)),
         fact("Rows in", formats.rate(per_second(batches, "rows_in")), *_line(batches, "rows_in", "rows in per batch")),
         fact(
             "Changes out",
@@ -52,21 +53,24 @@ def job_figures(status: Values) -> Markup:
         fact("Batch time", formats.milliseconds(took), due, sparkline(_of(batches, "batch_ms"), "batch time")),
         fact(
             "Watermark lag",
-            formats.seconds(
-                max((job["lag_seconds"] for job in jobs if job.get("lag_seconds") is not None), default=None)
-            ),
-            "behind the clock",
+            formats.seconds(lag),
+            known(lag, "behind the clock"),
             sparkline(_of(batches, "lag_seconds"), "lag of the watermark"),
         ),
         fact(
             "State size",
             formats.size(last.get("state_bytes")),
-            f"{formats.count(last.get('state_rows'))} rows",
+            known(last.get("state_rows"), f"{formats.count(last.get('state_rows'))} rows"),
             sparkline(_of(batches, "state_bytes"), "bytes of state"),
         ),
-        fact("Late rows", formats.count(_total(jobs, "total_late")), "since the start"),
-        fact("Bad rows", formats.count(_total(jobs, "total_bad")), "since the start"),
-        fact("Rows ahead", formats.count(_total(jobs, "total_ahead")), "dropped by MAX JUMP since the start"),
+        *(
+            fact(what, formats.count(_total(jobs, name)), known(_total(jobs, name), more))
+            for what, name, more in (
+                ("Late rows", "total_late", "since the start"),
+                ("Bad rows", "total_bad", "since the start"),
+                ("Rows ahead", "total_ahead", "dropped by MAX JUMP since the start"),
+            )
+        ),
         fact("Backlog", backlog(status), _catch_up(status)),
         class_="facts five",
     )
@@ -187,10 +191,14 @@ def _total(jobs: list[Values], name: str) -> float | None:
     return sum(found) if found else None
 
 
-def _since(since: Any) -> str | None:
-    """How long it runs, from an instant or an ISO text."""
-    begun = _micros(since)
-    return None if begun is None else f"for {formats.seconds(max(0, round(time.time() - begun / 1e6)))}"
+def _since(status: Values) -> str | None:
+    """How long it runs, or when it was started if it does not run."""
+    begun = _micros(status.get("since"))
+    if begun is None:
+        return None
+    if status.get("state") not in ("running", "paused"):
+        return f"started {formats.instant(begun)}"
+    return f"for {formats.seconds(max(0, round(time.time() - begun / 1e6)))}"
 
 
 def _time(given: Any) -> str:

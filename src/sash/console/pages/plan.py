@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sash.console.pages import formats
-from sash.console.pages.frame import Fragment, every_second, listing
+from sash.console.pages.frame import Fragment, every_second, listing, while_it_runs
 from sash.console.pages.markup import Child, Markup, join, tag
 from sash.console.pages.model import Poll, Values
 from sash.console.pages.plan_picture import plan_picture
@@ -25,10 +25,9 @@ def show_plan(poll: Poll) -> None:
 
     async def read() -> None:
         found = await poll.read(poll.view.plan)
-        plans.show(
-            [_plan(plan) for plan in found]
-            or tag("section", tag("div", "The job has no plan yet", class_="empty"), class_="card")
-        )
+        state = str((await poll.read(poll.view.status)).get("state"))
+        none = while_it_runs(state, "plan", "The job has no plan yet")
+        plans.show([_plan(plan) for plan in found] or tag("section", tag("div", none, class_="empty"), class_="card"))
 
     every_second(read)
 

@@ -9,7 +9,7 @@ from nicegui import ui
 from sash.console.pages import formats
 from sash.console.pages.answer_rows import is_number, key_width
 from sash.console.pages.answer_table import AnswerTable, shown, size_text
-from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, state
+from sash.console.pages.frame import Fragment, card, every_second, fact, facts, known, listing, state
 from sash.console.pages.markup import Child, Markup, tag
 from sash.console.pages.model import Poll, Values
 from sash.console.pages.series import Series, series_of
@@ -76,7 +76,9 @@ class QueryPage:
         view = self.poll.view
         found = next((q for q in await self.poll.read(view.queries) if q["name"] == self.query), None)
         if found is None:
-            self.figures.show(tag("div", f"The job has no query {self.query}", class_="empty"))
+            reason = f"The job has no query {self.query}"
+            self.figures.show(tag("div", reason, class_="empty"))
+            self._show_nothing(reason)
             return
         self.figures.show(_figures(found))
         self.sql.show(tag("pre", (found.get("sql") or "").strip(), class_="sql", style="margin-top: 12px"))
@@ -171,19 +173,23 @@ def _figures(query: Values) -> Markup:
         fact(
             "Watermark",
             formats.instant(query.get("watermark"), date=False),
-            f"{formats.seconds(query.get('lag_seconds'))} behind the clock",
+            known(query.get("lag_seconds"), f"{formats.seconds(query.get('lag_seconds'))} behind the clock"),
         ),
         fact(
             "Rows in",
             formats.count(query.get("total_rows_in")),
-            f"{formats.count(query.get('rows_in'))} in the last batch",
+            known(query.get("rows_in"), f"{formats.count(query.get('rows_in'))} in the last batch"),
         ),
         fact(
             "Changes out",
             formats.count(query.get("total_rows_out")),
-            f"{formats.count(query.get('rows_out'))} in the last batch",
+            known(query.get("rows_out"), f"{formats.count(query.get('rows_out'))} in the last batch"),
         ),
-        fact("State size", formats.size(query.get("state_bytes")), f"{formats.count(query.get('state_rows'))} rows"),
+        fact(
+            "State size",
+            formats.size(query.get("state_bytes")),
+            known(query.get("state_rows"), f"{formats.count(query.get('state_rows'))} rows"),
+        ),
         fact("Sink", query.get("sink") or formats.NONE, f"mode {query['mode']}" if query.get("mode") else None),
     )
 

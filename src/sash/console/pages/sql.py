@@ -8,7 +8,7 @@ from nicegui import ui
 
 from sash.console.pages import formats
 from sash.console.pages.answer_table import AnswerTable, size_text
-from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, problem_text
+from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, problem_text, while_it_runs
 from sash.console.pages.markup import Child, tag
 from sash.console.pages.model import Poll, Values, in_thread
 from sash.console.pages.sql_completion import SqlCompletion
@@ -61,7 +61,9 @@ class SqlPage:
             ]
             for entry in catalog
         ]
-        self.catalog.show(listing([("Name", False), ("Kind", False), ("Columns", False)], rows, "Nothing is declared"))
+        state = str((await self.poll.read(self.poll.view.status)).get("state"))
+        none = while_it_runs(state, "catalog", "Nothing is declared")
+        self.catalog.show(listing([("Name", False), ("Kind", False), ("Columns", False)], rows, none))
 
     async def _check(self) -> None:
         """Check the text once it has stopped changing."""

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from sash.console.pages import formats
 from sash.console.pages.answer_table import AnswerTable, size_text
-from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, problem_text
+from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, problem_text, while_it_runs
 from sash.console.pages.markup import Child, Markup, tag
 from sash.console.pages.model import Poll, Values, in_thread
 from sash.console.pages.ring_picture import ring_picture
@@ -25,12 +25,9 @@ def show_windows(poll: Poll) -> None:
 
     async def read() -> None:
         found = await poll.read(poll.view.windows)
-        none = tag(
-            "section",
-            tag("h2", "Windows"),
-            tag("div", "The job keeps no windows. KEEP makes one.", class_="empty"),
-            class_="card",
-        )
+        state = str((await poll.read(poll.view.status)).get("state"))
+        text = while_it_runs(state, "windows", "The job keeps no windows. KEEP makes one.")
+        none = tag("section", tag("h2", "Windows"), tag("div", text, class_="empty"), class_="card")
         windows.show([_window(window) for window in found] or none)
 
     every_second(read)
