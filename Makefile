@@ -25,7 +25,7 @@ $(CACHES): $(STAMP)
 $(STAMP): pyproject.toml scripts/setup-python.sh
 	@scripts/setup-python.sh "$(PYTHON)" "$(VENV)"
 	@echo "sash: installing into $(VENV); this takes a minute or two, once" >&2
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[postgres]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[console,postgres]'
 	@touch $@
 
 $(TOOLS): $(STAMP)

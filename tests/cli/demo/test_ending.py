@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sash.cli.demo import command
+from sash.cli.demo import command, ending
 from sash.cli.demo.command import run_story
 from sash.cli.demo.ending import next_steps, verdict_lines
 from sash.cli.demo.recomputation import Comparison
@@ -50,3 +50,11 @@ def test_the_next_steps_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert all(len(line) < 80 for line in lines if "source" not in line)
     assert len(read_script(pasted)) == 2
     assert not any("activate" in line for line in next_steps("elsewhere/sash"))
+
+
+def test_the_console_is_offered_with_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found, expected in ((None, True), (object(), False)):
+        monkeypatch.setattr(ending, "find_spec", lambda _, found=found: found)
+        lines = next_steps("elsewhere/sash")
+        offer = next(place for place, line in enumerate(lines) if line.startswith("  sash demo --console "))
+        assert (lines[offer - 1] == "  python -m pip install 'sash[console]'") is expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 from sash.cli.demo.picture import clock_time
@@ -38,6 +39,7 @@ def next_steps(program: str) -> list[str]:
         "      CREATE STREAM sales USING generator OPTIONS (rate 50, items 5);",
         "      SELECT item_id, COUNT(*) AS n",
         "      FROM sales [RANGE 10 SECONDS] GROUP BY item_id;",
+        *(["  python -m pip install 'sash[console]'"] if find_spec("nicegui") is None else []),
         "  sash demo --console    see a job in the browser, at any instant",
         "  sash demo --explain    see the job of this story, and its plan",
         "  sash demo --query q4   see a stream joined with tables (q1 to q5)",
