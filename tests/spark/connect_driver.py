@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 import psycopg
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 import sash
+from sash.spark.packages import package_settings
 from tests.catalog import NAME, catalog_settings
+from tests.kafka import broker, fetched
 
 T = TypeVar("T")
 _TRIES = 20
@@ -64,6 +67,29 @@ def follow_page(home: Path, port: int) -> None:
     exec(block.replace("sc://host:15002", f"sc://127.0.0.1:{port}").replace("/data/", f"{home}/"), {})
 
 
+def over_kafka(spark: SparkSession, home: Path) -> list[Any]:
+    """The answer of the same query over one topic, in another."""
+    with broker() as kafka:
+        for topic in ("in", "out"):
+            kafka.create_topic(topic)
+        kafka.produce("in", [{"value": line} for line in SALES])
+        source = {"kafka.bootstrap.servers": kafka.servers, "subscribe": "in", "startingOffsets": "earliest"}
+        parsed = "from_csv(CAST(value AS STRING), 'ts TIMESTAMP, k STRING, v DOUBLE') AS row"
+        engine = sash.Engine(spark, shards=2)
+        frame = spark.readStream.format("kafka").options(**source).load().selectExpr(parsed).select("row.*")
+        engine.stream("s", frame)
+        sink = {"kafka.bootstrap.servers": kafka.servers, "topic": "out"}
+        patiently(
+            lambda: (
+                engine.sql(SQL)
+                .start("kafka", mode="upsert", trigger="available_now", checkpoint=str(home / "c10"), **sink)
+                .await_termination()
+            )
+        )
+        latest = {record.key(): record.value() for record in kafka.records("out")}
+        return [list(json.loads(value).values()) for value in latest.values() if value is not None]
+
+
 def main(home: Path, postgres: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with socket.socket() as probe:
@@ -76,6 +102,7 @@ def main(home: Path, postgres: str) -> None:
         "spark.sash.test.home": str(home),
         **catalog_settings(),
     }
+    settings = package_settings(["kafka"], settings) if fetched() else settings
     spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
     (home / "in").mkdir()
     (home / "in" / "1.csv").write_text("\n".join(SALES) + "\n")
@@ -111,6 +138,12 @@ def main(home: Path, postgres: str) -> None:
     if catalog_settings():
         run("table", "c8", table=f"{NAME}.db.totals")
         sinks["table"] = [list(row) for row in spark.table(f"{NAME}.db.totals").collect()]
+    warehouse = {"type": "sql", "uri": f"sqlite:///{home}/catalog.db", "warehouse": (home / "warehouse").as_uri()}
+    run("iceberg", "c9", table="shop.totals", **warehouse)
+    shop = load_catalog("sash", **warehouse)
+    sinks["iceberg"] = [list(row.values()) for row in shop.load_table("shop.totals").scan().to_arrow().to_pylist()]
+    if fetched():
+        sinks["kafka"] = over_kafka(spark, home)
     other = engine.sql(SQL.replace("SUM", "MAX"))
     job = engine.job("j")
     job.add("q", SQL, "changelog", path=str(home / "l2"))

@@ -32,8 +32,10 @@ def test_a_query_runs_over_spark_connect_and_what_cannot_is_refused_by_name(tmp_
         "delta": answer,
         "postgres": answer,
         "table": answer,
+        "iceberg": answer,
+        "kafka": answer,
     }
-    assert {"parquet", "function", "delta"} <= found["sinks"].keys()
+    assert {"parquet", "function", "delta", "iceberg"} <= found["sinks"].keys()
     assert found["sinks"] == {name: sinks[name] for name in found["sinks"]}
     assert "it belongs to another query" in found["refused"].pop("checkpoint")
     assert {name: text.split(" needs a session with a JVM")[0] for name, text in found["refused"].items()} == {
