@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -62,9 +63,12 @@ class _Report:
 
     def __init__(self, subject: Subject[Any]) -> None:
         self._subject = subject
-        self._kept = 0
+        self._kept = self._rounds = 0
 
     def __call__(self, tally: Tally) -> None:
+        if not self._rounds:
+            _collect_seldom()
+        self._rounds += 1
         failed = f", {len(tally.failures)} failed" if tally.failures else ""
         print(
             f"\r{tally.subject}: {tally.cases:,} cases, {tally.seconds:,.0f} s{failed} ",
@@ -76,6 +80,13 @@ class _Report:
             path = save_failure(self._subject, failure)
             print(f"\n{failure.error}\n  again: python -m campaign replay {path}", file=sys.stderr)
         self._kept = len(tally.failures)
+
+
+def _collect_seldom() -> None:
+    """Leave what is loaded by now out of garbage collections: going through it took a third of a campaign's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @app.command()

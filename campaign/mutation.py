@@ -6,12 +6,12 @@ in the file beside the patch, for subjects whose cases take long; such a case pa
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from campaign.record import RESULTS, commit
+from sash.cache import cache_directory
 from sash.errors import SashError
 
 ROOT = Path(__file__).parents[1]
@@ -134,11 +135,14 @@ def read_trials(folder: Path = RESULTS) -> list[Trial]:
 
 @contextmanager
 def copied_tree() -> Iterator[Path]:
-    """A copy of this tree, with a cache of its own for compiled loops."""
-    with tempfile.TemporaryDirectory(prefix="sash-mutant-") as folder:
+    """A copy of this tree, in the user's cache: there loops that one run has compiled are found by the next."""
+    home = cache_directory("mutants")
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         for name in _COPIED:
-            shutil.copytree(ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns(*_LEFT_OUT))
-        yield Path(folder)
+            shutil.rmtree(home / name, ignore_errors=True)
+            shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        yield home
 
 
 def _searched(mutant: Mutant, tree: Path, seed: int) -> tuple[int, str]:

@@ -79,7 +79,8 @@ def assert_oracle(case: Case, engine: Engine | None = None, **options: Any) -> R
     assert_answers(case, result, until_of(case), options)
     assert_invariants(
         result,
-        drained=case.drains and until_of(case) > oracle_of(case).last_edge(),
+        # Where joins purge at intervals, the last expired rows may still be there.
+        drained=case.drains and until_of(case) > oracle_of(case).last_edge() and not options.get("purge"),
         netted=options.get("shards") == 1,
     )
     return result
