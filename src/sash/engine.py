@@ -111,6 +111,7 @@ class Engine(WindowMethods):
         max_bad_rows: float | None = None,
         peak: float | None = None,
         max_jump: str | None = None,
+        max_rows_per_batch: int | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -142,6 +143,10 @@ class Engine(WindowMethods):
         With `max_jump="1 day"`, rows whose time is more than a day ahead of the time of their batch, by the clock of the
         machine, are dropped and counted; `bad_rows_into` keeps them. Without it, one row far in the future makes all rows
         after it late.
+
+        `max_rows_per_batch` is for a `df` that reads files with the option `maxFilesPerTrigger`, which bounds the first batch:
+        later ones read as many files as should have so many rows together, by their sizes, and at least one. For Kafka, read `df`
+        with `maxOffsetsPerTrigger`.
         """
         from sash.spark.sources.history import Rereading
         from sash.spark.sources.inputs import (
@@ -149,6 +154,7 @@ class Engine(WindowMethods):
             StreamSource,
             check_frame,
             drops_bad_rows,
+            read_batch_limit,
             read_rejects,
             stream_partitions,
         )
@@ -171,6 +177,7 @@ class Engine(WindowMethods):
             df, microseconds(slack, "slack"), beat, dropping, history=again, partition=partition, idle_after=idle,
             rejects=read_rejects(df, schema, bad_rows_into, late_rows_into, max_bad_rows),
             max_jump=None if max_jump is None else microseconds(max_jump, "max_jump"),
+            batch_limit=read_batch_limit(name, df, max_rows_per_batch),
         )  # fmt: skip
         self._catalog.add_stream(
             name,

@@ -71,6 +71,13 @@ def over(expression: str, into: str = "noop") -> str:
         (STREAM.replace(";", " LATE ROWS INTO parquet (path 'x');"), 1, 87, "dropped rows cannot be kept in parquet"),
         (STREAM.replace(";", " MAX BAD ROWS 101 PERCENT;"), 1, 86, "a share from 0 to 100 PERCENT"),
         (STREAM.replace(";", " MAX JUMP 'far';"), 1, 86, "max_jump must be a length of time"),
+        (STREAM.replace(";", " MAX ROWS PER BATCH 0;"), 1, 86, "MAX ROWS PER BATCH must be at least 1"),
+        ("CREATE STREAM s USING rate MAX ROWS PER BATCH 9;", 1, 32, "MAX ROWS PER BATCH is for kafka and files"),
+        (
+            "CREATE STREAM s (ts TIMESTAMP) USING json OPTIONS (path 'x', maxFilesPerTrigger 3) MAX ROWS PER BATCH 9;",
+            *(1, 88),
+            "MAX ROWS PER BATCH sets maxFilesPerTrigger: leave out that option",
+        ),
         (STREAM.replace(";", " IDLE AFTER '1 hour';"), 1, 87, "IDLE AFTER is for streams with partitions"),
         (over("k", "noop KEY (z)"), 4, 15, "key column 'z' is not in the answer"),
         (over("k", "noop MODE upsert"), 4, 16, "upsert needs rows with a key"),

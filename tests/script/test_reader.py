@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sash.errors import SqlSyntaxError, UnknownNameError
 from sash.script.cursor import is_complete
 from sash.script.reader import read_script
+from sash.script.sources import bounded
 from sash.script.statements import (
     AlterQuery,
     Analyze,
@@ -283,8 +286,20 @@ def test_how_far_rows_may_jump_ahead() -> None:
     assert (statement.max_jump, statement.max_bad_rows) == ("1 day", 2)
     with pytest.raises(SqlSyntaxError, match="MAX JUMP is given twice"):
         read_script(f"{text} MAX JUMP '2 days'")
-    with pytest.raises(SqlSyntaxError, match="expected BAD or JUMP"):
+    with pytest.raises(SqlSyntaxError, match="expected BAD or JUMP or ROWS"):
         read_script(text.replace("JUMP", "STATE"))
+
+
+def test_how_many_rows_a_batch_reads() -> None:
+    text = "CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'in') MAX ROWS PER BATCH 5000"
+    (statement,) = read_script(f"{text} MAX JUMP '1 day'")
+    assert isinstance(statement, CreateStream)
+    assert (statement.max_rows_per_batch, statement.max_jump) == (5_000, "1 day")
+    assert bounded(statement.declaration, 5_000).options == {"path": "in", "maxFilesPerTrigger": 1}
+    kafka = replace(statement.declaration, source="kafka", options={"subscribe": "t"})
+    assert bounded(kafka, 5_000).options == {"subscribe": "t", "maxOffsetsPerTrigger": 5_000}
+    with pytest.raises(SqlSyntaxError, match="MAX ROWS is given twice"):
+        read_script(f"{text} MAX ROWS PER BATCH 7")
 
 
 def test_commas_in_types_belong_to_them() -> None:

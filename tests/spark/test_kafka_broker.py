@@ -115,7 +115,7 @@ def test_a_backlog_is_read_in_bounded_batches_and_told(spark: SparkSession, kafk
     kafka.create_topic("in-backlog", 1)
     kafka.create_topic("out-backlog", 1)
     put(kafka, "in-backlog", rows)
-    stream = declared(kafka, "in-backlog", options=f", maxOffsetsPerTrigger {largest}")
+    stream = f"{declared(kafka, 'in-backlog')} MAX ROWS PER BATCH {largest}"
     session = session_of(spark, tmp_path / "state", stream, query(kafka, "out-backlog", clauses="MODE changes"))
     run(session)
     (job,) = session.backend.jobs().values()

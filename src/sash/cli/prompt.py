@@ -27,6 +27,7 @@ HELP = r"""Statements end with a semicolon and may span several lines.
   CREATE STREAM name (column TYPE, ...) USING source OPTIONS (name value, ...)
       [TIME column] [SLACK '5 seconds'] [HEARTBEAT '1 second'] [BAD ROWS DROP]
       [BAD|LATE ROWS INTO 'path'] [MAX BAD ROWS 1 PERCENT] [MAX JUMP '1 day']
+      [MAX ROWS PER BATCH 100000]
       [PARTITION BY (column)] [IDLE AFTER '1 minute'] [RATE 200] [PEAK 900] [DISTINCT (column 50, ...)]
       sources: csv, json, parquet, orc, text (path '...'), rate, socket, kafka,
       generator (rate 200, items 50): random sales; or any other Spark source

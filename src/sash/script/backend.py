@@ -12,7 +12,7 @@ from sash.plan.catalog import Catalog, partition_names
 from sash.plan.options import JoinForm, Options, Strategy
 from sash.plan.types import Schema
 from sash.planning import Planned
-from sash.script.sources import is_change_events
+from sash.script.sources import bounded, is_change_events
 from sash.script.statements import (
     Attach,
     CreateFunction,
@@ -248,6 +248,8 @@ def check_partitions(statement: CreateStream, columns: Schema) -> None:
     if statement.max_jump is not None:
         with about("max jump"):
             microseconds(statement.max_jump, "max_jump")
+    with about("max rows"):
+        bounded(statement.declaration, statement.max_rows_per_batch)
     if statement.idle_after is None:
         return
     with about("idle"):

@@ -11,7 +11,7 @@ from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation
 from sash.script.live_jobs import SessionJobs
-from sash.script.sources import PostgresOptions, stream_columns
+from sash.script.sources import PostgresOptions, bounded, stream_columns
 from sash.script.statements import Attach, CreateFunction, CreateQuery, CreateRelation, CreateStream, JobAction, Keep
 from sash.script.user_code import loaded_code
 from sash.secret_references import resolve
@@ -48,7 +48,8 @@ class LiveBackend:
     def add_stream(self, statement: CreateStream) -> None:
         from sash.spark.sources import stream_frame, stream_rereading
 
-        declaration = statement.declaration
+        rows = statement.max_rows_per_batch
+        declaration = bounded(statement.declaration, rows)
         kept = statement.bad_rows_into is not None or statement.late_rows_into is not None
         self.engine.stream(
             declaration.name,
@@ -59,7 +60,7 @@ class LiveBackend:
             bad_rows=statement.bad_rows,
             rate=statement.rate,
             distinct=statement.distinct,
-            history=stream_rereading(self.engine.spark, declaration),
+            history=stream_rereading(self.engine.spark, statement.declaration),
             unbounded=statement.unbounded,
             partition_by=statement.partition_by,
             idle_after=statement.idle_after,
@@ -67,6 +68,7 @@ class LiveBackend:
             late_rows_into=statement.late_rows_into,
             max_bad_rows=statement.max_bad_rows,
             max_jump=statement.max_jump,
+            max_rows_per_batch=None if declaration.source == "kafka" else rows,
             peak=statement.peak,
         )
 

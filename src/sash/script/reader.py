@@ -191,15 +191,20 @@ class _Reader(Cursor):
         return found
 
     def _stream_limit(self, found: dict[str, Any]) -> None:
-        """BAD ROWS n PERCENT, or JUMP '..', each at most once after MAX."""
+        """BAD ROWS n PERCENT, JUMP '..', or ROWS PER BATCH n, each at most once after MAX."""
         token = self._next
-        what = self._one_of("BAD", "JUMP")
-        limit = "max_jump" if what == "JUMP" else "max_bad_rows"
+        what = self._one_of("BAD", "JUMP", "ROWS")
+        limit = {"BAD": "max_bad_rows", "JUMP": "max_jump", "ROWS": "max_rows_per_batch"}[what]
         if limit in found:
             raise self._source.error(SqlSyntaxError, f"MAX {what} is given twice", token.start)
         self._places[f"max {what.lower()}"] = self._position(token)
         if what == "JUMP":
             found[limit] = self._string("a time such as '1 day'")
+            return
+        if what == "ROWS":
+            self._one_of("PER")
+            self._one_of("BATCH")
+            found[limit] = self._number()
             return
         self._one_of("ROWS")
         found[limit] = self._number()

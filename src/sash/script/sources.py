@@ -6,10 +6,10 @@ Any other name is that of a Spark data source; Sash knows nothing about it befor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 
-from sash.arguments import whole_number
+from sash.arguments import check_count, whole_number
 from sash.avro.registry import registry_address
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
@@ -318,6 +318,20 @@ class PostgresOptions:
             overlap,
             full_every,
         )
+
+
+def bounded(declaration: Declaration, rows: int | None) -> Declaration:
+    """The stream with the option of its source that bounds a batch, by MAX ROWS PER BATCH; files begin with one per batch."""
+    if rows is None:
+        return declaration
+    owner, source = f"stream {declaration.name}", declaration.source
+    check_count("MAX ROWS PER BATCH", rows)
+    if source != "kafka" and source not in _FILES:
+        raise OptionError(f"{owner}: MAX ROWS PER BATCH is for kafka and files; {source} gives what it has at a time")
+    name, value = ("maxOffsetsPerTrigger", rows) if source == "kafka" else ("maxFilesPerTrigger", 1)
+    if name.lower() in {known.lower() for known in declaration.options}:
+        raise OptionError(f"{owner}: MAX ROWS PER BATCH sets {name}: leave out that option")
+    return replace(declaration, options={**declaration.options, name: value})
 
 
 def generator_counts(what: str, options: Mapping[str, Value]) -> dict[str, int]:

@@ -100,7 +100,7 @@ class CreateStream(Positioned):
 
     [PARTITION BY (columns)] [IDLE AFTER '..'] are for streams whose partitions may be out of step. [BAD ROWS INTO target]
     and [LATE ROWS INTO target] keep dropped rows, in a sink with its options; [MAX BAD ROWS n PERCENT] bounds them. [MAX JUMP '..']
-    drops rows that are further in the future.
+    drops rows that are further in the future. [MAX ROWS PER BATCH n] bounds what a batch reads.
 
     With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n], [PEAK n] and [DISTINCT (column n, ...)] give statistics to
     the optimizer.
@@ -120,6 +120,7 @@ class CreateStream(Positioned):
     late_rows_into: tuple[str, Mapping[str, Value]] | None = None
     max_bad_rows: float | None = None
     max_jump: str | None = None
+    max_rows_per_batch: int | None = None
     peak: float | None = None
 
 

@@ -238,7 +238,9 @@ class JobProgress:
                     "backlog_rows": self.backlog,
                 }
                 fresh.append((name, query.add(number, millis, seen, more)))
-            self.whole.add(number, millis, _whole(total, deliveries), {})
+            whole = _whole(total, deliveries)
+            late = {"lag_seconds": _lag(whole, ended), "backlog_rows": self.backlog}
+            self.whole.add(number, millis, whole, late)
         self.on_committed(number)
         if self.on_batch is not None:
             for name, progress in fresh:

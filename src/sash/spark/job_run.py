@@ -23,6 +23,7 @@ from sash.plan.expression_safety import may_fail
 from sash.plan.nodes import Expand, Filter, Project, walk
 from sash.spark.causes import is_data_exception, is_worker_start, one_line
 from sash.spark.errors import SPARK_ERRORS, error_texts, to_sash_error
+from sash.spark.file_batches import FileBatches
 from sash.spark.handle import Diagnosis, await_batch, await_idle
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
@@ -80,6 +81,7 @@ class JobRun:
         on_error: Mapping[str, OnError],
         suspects: Sequence[str],
         diagnosis: Diagnosis,
+        files: FileBatches | None = None,
     ) -> None:
         self._start = start
         self.batches = batches
@@ -88,6 +90,7 @@ class JobRun:
         self._on_error = on_error
         self._suspects = suspects
         self._diagnosis = diagnosis
+        self._files = files
         self._search: Search | None = None
         self._restarts = 0
         self._restart = False
@@ -189,6 +192,8 @@ class JobRun:
 
     def _before_batch(self, number: int) -> None:
         self.update()
+        if self._files is not None and self._reporting is not None:
+            self._files.adapt(self._reporting, self._reporting.lastProgress)
         if number > self._failed_batch:
             self._restarts = 0
 

@@ -21,6 +21,7 @@ from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
 from sash.spark.dataflow import job_frame, time_type
 from sash.spark.diagnosis import locate_bad_row
+from sash.spark.file_batches import FileBatches
 from sash.spark.fingerprint import remove_drafts
 from sash.spark.folders import Folder
 from sash.spark.generations import Generations, last_batch
@@ -368,7 +369,9 @@ class JobStart:
             return error
 
         on_error = {name: output.on_error for output in outputs for name in (output.name, output.runs_as)}
-        return JobRun(start, batches, progress, parking, on_error, leg_suspects(planned.physical), diagnose)
+        limits = dict(source.batch_limit for source in inputs.streams.values() if source.batch_limit is not None)
+        files = FileBatches(self._spark, folder.inside("sources"), limits) if limits else None
+        return JobRun(start, batches, progress, parking, on_error, leg_suspects(planned.physical), diagnose, files)
 
 
 def with_constants(

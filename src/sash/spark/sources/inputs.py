@@ -9,12 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sash.arguments import check_word, shown
+from sash.arguments import check_count, check_word, shown
 from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError, OptionError
 from sash.plan.catalog import Key, key_columns, partition_names, update_columns
 from sash.plan.options import BAD_ROWS
 from sash.plan.types import Schema
+from sash.spark.file_batches import path_of_files
 from sash.spark.rejected import Rejects
 from sash.spark.scatter import TIME
 from sash.spark.sinks import SINKS, Sink
@@ -44,7 +45,8 @@ class StreamSource:
     column with their times, of any type. `history` is how its rows are read again; None if only its DataFrame may tell.
     `partition` is an expression for the partition of a row, if partitions may be out of step, and `idle_after` after how long
     one without rows is not waited for, in microseconds. `rejects` is where dropped rows are kept. Rows that are more than
-    `max_jump` microseconds ahead of the time of their batch are dropped.
+    `max_jump` microseconds ahead of the time of their batch are dropped. `batch_limit` is the path of the stream's files, and the
+    rows of them that a batch reads.
     """
 
     frame: DataFrame
@@ -57,6 +59,7 @@ class StreamSource:
     idle_after: int = IDLE_AFTER
     rejects: Rejects | None = None
     max_jump: int | None = None
+    batch_limit: tuple[str, int] | None = None
 
     @property
     def watched(self) -> WatchedStream:
@@ -163,6 +166,20 @@ def read_rejects(
     text = RECORD_TEXT if RECORD_TEXT in df.columns else f"to_json(struct({columns}))"
     origin = RECORD_ORIGIN if RECORD_ORIGIN in df.columns else "NULL"
     return Rejects(kept_in(bad), kept_in(late), text, origin, most_bad)
+
+
+def read_batch_limit(name: str, df: DataFrame, rows: int | None) -> tuple[str, int] | None:
+    """The path of the files that a stream reads, and the rows of them that a batch reads."""
+    if rows is None:
+        return None
+    check_count("max_rows_per_batch", rows)
+    path = path_of_files(df)
+    if path is None:
+        raise CatalogError(
+            f"stream {name}: max_rows_per_batch is for files that are read with the option maxFilesPerTrigger, which bounds the "
+            "first batch; for Kafka, set maxOffsetsPerTrigger"
+        )
+    return path, rows
 
 
 def kept_in(target: KeptRows) -> Sink | None:
