@@ -123,7 +123,11 @@ def _subject(name: str, runs: list[Run]) -> list[str]:
         lines.append(f"- *{kind}*: {listed}")
     if name == "plans":
         lines += _rare(words)
-    failed = [(run.commit, error) for run in runs for error in run.failures]
+    failed = Counter((run.commit, error, run.mended) for run in runs for error in run.failures)
     if failed:
-        lines += ["", "Failures found:", "", *(f"- {commit}: `{error}`" for commit, error in failed)]
+        lines += ["", "Failures found:", ""]
+        lines += [
+            f"- {commit}, {count:,} times: `{error}`{f', mended: `{test}`' if test else ''}"
+            for (commit, error, test), count in failed.items()
+        ]
     return lines

@@ -96,6 +96,8 @@ class Run:
     failures: tuple[str, ...]
     measured: str
     commit: str
+    mended: str = ""
+    """The test that shows that what failed is right since, once there is one; it is written into the file by hand."""
 
 
 def save_run(tally: Tally, folder: Path = RESULTS) -> Path:

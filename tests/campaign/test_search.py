@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,8 @@ def test_a_failing_case_is_reduced_and_kept(tmp_path: Path) -> None:
 def test_the_page_is_of_the_saved_runs(tmp_path: Path) -> None:
     for seed in (1, 2):
         save_run(search(counted(9_000, []), seed, cases=200), tmp_path)
+    first = next(tmp_path.iterdir())
+    first.write_text(json.dumps({**json.loads(first.read_text()), "mended": "tests/test_numbers.py"}))
     runs = read_runs(tmp_path)
     trials = [Trial("a", "rows are lost", "plans --cases 9", error, 7, 3.0, "c") for error in ("wrong", "")]
     text = page(runs, trials)
@@ -96,7 +99,7 @@ def test_the_page_is_of_the_saved_runs(tmp_path: Path) -> None:
     assert "| rows are lost | plans | not found | 3 | c |" in text
     assert "1 of 2 were found" in text
     assert f"| plans | 2 | {sum(run.cases for run in runs):,} |" in text
-    assert "9000 is too large" in text
+    assert "9000 is too large`, mended: `tests/test_numbers.py`" in text
     assert f"4 {sum(run.words['digits 4'] for run in runs):,}" in text
 
 
