@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.options import Options
 from sash.plan.statistics import Statistics
 from sash.planning import Planned, plan_query
 from sash.rows import parse_schema
@@ -121,6 +122,25 @@ def test_declared_statistics_are_seen() -> None:
     text = plan_query(QUERIES["group_by"], Catalog({"sales": sales})).explain()
     assert "-> WKS; 7/s" in text
     assert "143 kept" in text, "three groups, and the third of 420 rows that passes the filter"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (Options(join="lazy-hash", tau=5_000_000), "Re-executed at multiples of 5 SECONDS"),
+        (Options("time-probing", probe=1_500_000), "Probed at multiples of 1500 MILLISECONDS"),
+        (Options("piggyback", patience=20_000_000), "A time waits for a row for at most 20 SECONDS"),
+    ],
+)
+@pytest.mark.parametrize("window", ["RANGE 1 MINUTE", "ROWS 9"])
+def test_intervals_of_a_strategy_are_shown(window: str, options: Options, line: str) -> None:
+    catalog = Catalog({name: StreamEntry(name, SALES, "ts") for name in ("sales", "returns", "orders")})
+    sql = (
+        f"SELECT a.price FROM sales [{window}] AS a JOIN returns [{window}] AS b ON a.item_id = b.item_id "
+        f"JOIN orders [{window}] AS c ON c.item_id = b.item_id"
+    )
+    assert f"\n  {line}\n" in plan_query(sql, catalog, options=options).explain()
+    assert " multiples of " not in plan_query(sql, catalog).explain()
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sash.physical.facts import expires_silently, must_expire
-from sash.physical.nodes import Physical, PhysicalPlan, StreamLeg, operations
+from sash.physical.nodes import Physical, PhysicalPlan, Stage, StreamLeg, operations
 from sash.physical.strategies.registry import strategy_of
+from sash.plan.tree import duration_text
 
 
 def describe_strategy(plan: PhysicalPlan) -> list[str]:
-    """What operators learn expirations from, the path of the time to them, and the strategy's note on the plan."""
+    """What operators learn expirations from, at which intervals, the path of the time to them, and the strategy's note."""
     strategy = strategy_of(plan.strategy)
-    lines = [f"Expiry is learnt from {strategy.learns}", *(f"Clock: {path}" for path in clock_paths(plan))]
+    lines = [
+        f"Expiry is learnt from {strategy.learns}",
+        *_intervals(plan.stages),
+        *(f"Clock: {path}" for path in clock_paths(plan)),
+    ]
     note = strategy.note(plan)
     return lines if note is None else [*lines, f"Note: {note}"]
+
+
+def _intervals(stages: Sequence[Stage]) -> list[str]:
+    """The intervals of re-execution and of probing, and how long a time waits for a row."""
+    texts = (
+        ("Re-executed at multiples of", [stage.tau for stage in stages]),
+        ("Probed at multiples of", [stage.probe for stage in stages]),
+        ("A time waits for a row for at most", [stage.patience for stage in stages]),
+    )
+    return [
+        f"{text} {duration_text(length)}"
+        for text, lengths in texts
+        for length in dict.fromkeys(lengths)
+        if length is not None
+    ]
 
 
 def clock_paths(plan: PhysicalPlan) -> list[str]:
