@@ -74,6 +74,11 @@ def fewer(ours: Iterable[Runs], others: Iterable[Runs]) -> tuple[int, int]:
     return sum(pairs), len(pairs)
 
 
+def ratios(one: Runs, other: Runs) -> list[float]:
+    """One time by the other, run by run."""
+    return [mine / theirs for mine, theirs in zip(one, other, strict=True)]
+
+
 def by_run(points: Sequence[Runs]) -> list[tuple[float, ...]]:
     """The curve of every run: the points of a series, each with its runs, the other way round."""
     return list(zip(*points, strict=True))

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from bench.claim import Claim
-from bench.spread import by_run, falls, fewer, middle, of, rises, shown, steps_down, steps_up
+from bench.paper4.measured_report import measured_claims
+from bench.spread import by_run, falls, fewer, middle, of, ratios, rises, shown, steps_down, steps_up
 
 Points = list[list[Any]]
 
@@ -31,12 +32,8 @@ def claims(found: dict[str, Any]) -> list[Claim]:
         if key in found
         for claim in _engine(found[key], where)
     ]
+    made += measured_claims(found)
     return [*(_table_8(found["table8"]) if "table8" in found else ()), *engine, *made]
-
-
-def ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """One measure by the other, run by run."""
-    return [mine / theirs for mine, theirs in zip(one, other, strict=True)]
 
 
 def _table_8(rows: Sequence[dict[str, Any]]) -> Iterator[Claim]:

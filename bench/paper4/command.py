@@ -11,12 +11,14 @@ from bench.figures import Figure, Measured
 from bench.paper4 import experiments
 from bench.paper4.claims import claims
 from bench.paper4.engine import local_rates, spark_rates
+from bench.paper4.fluctuation import fluctuation
+from bench.paper4.purging import purging
 from bench.report import Figures
 from bench.spread import shown as spread_of
 from sash.cli.session import quiet_engine
 from sash.errors import SashError
 
-EXPERIMENTS = ("table8", "engine", "fig2", "fig3", "fig4", "spark")
+EXPERIMENTS = ("table8", "engine", "fig2", "fig3", "fig4", "purging", "fluctuation", "spark")
 
 
 def measure(names: str, rows: int, repeats: int) -> Figures:
@@ -44,6 +46,12 @@ def _run(wanted: tuple[str, ...], rows: int, repeats: int, report: Callable[[str
     if "fig4" in wanted:
         drawn.append(experiments.figure_4a(max(1, rows // 4), repeats, report))
         drawn.append(experiments.figure_4b(max(1, rows // 4), repeats, report))
+    if "purging" in wanted:
+        report("the interval of lazy expiration")
+        made["purging"] = purging(max(1, rows // 5), repeats)
+    if "fluctuation" in wanted:
+        report("a stream that fluctuates")
+        made["fluctuation"] = fluctuation(repeats)
     if "spark" in wanted:
         with quiet_engine() as engine:
             made["spark"] = spark_rates(engine.spark, max(1, rows // 8), repeats, report)

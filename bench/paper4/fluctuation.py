@@ -1,7 +1,7 @@
 """A stream that fluctuates, in an order that does not change (paper 4, 5.4): where it costs least.
 
-`python -m bench.paper4.fluctuation` prints, for several keys and bursts, the rows that a join of three streams looks at with
-the fluctuating stream first, second and last, as multiples of the fewest. All streams have the same average rate; between
+For several keys and bursts, the rows that a join of three streams looks at with the fluctuating stream first, second and last.
+All streams have the same average rate; between
 its bursts, the first one is silent. A burst lasts for a share of the window. Then, for joins of two streams at a time, the
 rows that they take in and output, and the most rows that they keep, with that stream in the first join and in the last.
 """
@@ -9,7 +9,7 @@ rows that they take in and output, and the most rows that they keep, with that s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ RATE = 0.1
 
 SCHEMA = parse_schema("ts BIGINT, k BIGINT")
 ORDERS = ((1, 2, 3), (2, 1, 3), (2, 3, 1))
+PLACES = ("first", "second", "last")
 KEYS = ((50, 50, 50), (200, 20, 20), (20, 50, 50), (20, 200, 200))
 BURSTS = ((10, 0.25), (10, 1.0), (10, 4.0), (30, 1.0))
 """The peak rate as a multiple of the average, and the length of a burst in windows."""
@@ -96,29 +97,28 @@ def in_pairs(
     return sum(seen.taken + seen.given for name, seen in run.counts.items() if name.endswith("Join")), most
 
 
-def table(seeds: range) -> list[str]:
-    """A line per setting: the median over the seeds for each order, as a multiple of the fewest."""
-    lines = ["keys           peak  burst   first  second  last"]
+def fluctuation(repeats: int) -> list[dict[str, Any]]:
+    """Every run by keys and bursts: rows that the join looks at; of joins of two at a time, their rows and largest state."""
+    made = []
     for keys in KEYS:
         for burst, length in BURSTS:
-            counts = [median(looked_at(order, keys, burst, length, seed) for seed in seeds) for order in ORDERS]
-            shown = "  ".join(f"{count / min(counts):6.2f}" for count in counts)
-            lines.append(f"{keys!s:14} {burst:>4}x  {length:>4}  {shown}")
-    return lines
-
-
-def table_of_pairs(seeds: range) -> list[str]:
-    """A line per setting: rows and largest state with the fluctuating stream in the first and in the last join."""
-    lines = ["in pairs       peak  burst   rows: first, last   state: first, last"]
-    for keys in KEYS:
-        for burst, length in BURSTS:
-            runs = [[in_pairs(order, keys, burst, length, seed) for seed in seeds] for order in (ORDERS[0], ORDERS[2])]
-            parts = [[median(one[part] for one in found) for found in runs] for part in range(2)]
-            shown = "   ".join(f"{count / min(counts):6.2f}" for counts in parts for count in counts)
-            lines.append(f"{keys!s:14} {burst:>4}x  {length:>4}  {shown}")
-    return lines
-
-
-if __name__ == "__main__":
-    for line in (*table(range(5)), *table_of_pairs(range(3))):
-        print(line)
+            looked = {
+                place: [looked_at(order, keys, burst, length, seed) for seed in range(repeats)]
+                for place, order in zip(PLACES, ORDERS, strict=True)
+            }
+            pairs = {
+                place: [in_pairs(order, keys, burst, length, seed) for seed in range(repeats)]
+                for place, order in zip(PLACES, ORDERS, strict=True)
+                if place != "second"
+            }
+            made.append(
+                {
+                    "keys": list(keys),
+                    "peak": burst,
+                    "windows": length,
+                    "looked_at": looked,
+                    "pair_rows": {place: [rows for rows, _ in runs] for place, runs in pairs.items()},
+                    "pair_state": {place: [most for _, most in runs] for place, runs in pairs.items()},
+                }
+            )
+    return made

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.claim import Claim, lines
-from bench.paper4.claims import ratios
 from bench.paper4.experiments import BUCKETS, PER_KEY
-from bench.spread import shown
+from bench.paper4.measured_report import measured_sections
+from bench.spread import ratios, shown
 
 PAGE = Path("docs") / "experiments" / "paper4.md"
 
@@ -57,6 +57,7 @@ def write(found: dict[str, Any], page: Path = PAGE) -> Path:
         f"## {figure['title']}\n\n![{figure['title']}](figures/{figure['name']}.svg)\n\n{_points(figure)}"
         for figure in found.get("figures", ())
     ]
+    parts += measured_sections(found)
     parts += [f"## Claims\n\n{lines([Claim(**claim) for claim in found['claims']], _AFTERWARDS)}\n", READING]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(parts), encoding="utf-8")

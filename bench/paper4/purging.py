@@ -1,7 +1,6 @@
 """Eager evaluation with lazy expiration (paper 4, 4.1 and 6.4): how often to remove expired rows, by hash size.
 
-`python -m bench.paper4.purging` prints rows per second of the operator for hash tables of several sizes and intervals. In
-the paper a removal visits every bucket, so larger tables want longer intervals. Here rows are removed in order of
+Rows per second of the operator for hash tables of several sizes and intervals. In the paper a removal visits every bucket, so larger tables want longer intervals. Here rows are removed in order of
 expiration, each from its own list, and no bucket is visited in vain: there is nothing to save, and longer intervals only
 lengthen the lists that new rows are joined with. So expired rows are removed at once unless `purge=` says otherwise.
 """
@@ -9,8 +8,7 @@ lengthen the lists that new rows are joined with. So expired rows are removed at
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from statistics import median
+from typing import Any
 
 import pyarrow as pa
 
@@ -50,15 +48,18 @@ def measure_purging(rows: int, buckets: int | None, interval: float, seed: int =
     return taken / seconds, (join.rows_examined - before) / taken
 
 
-def table(rows: int, seeds: Sequence[int]) -> list[str]:
-    """The medians over the seeds, a line per size of the hash tables."""
-    lines = ["buckets  " + "  ".join(f"every {interval:>3}" for interval in INTERVALS)]
+def purging(rows: int, repeats: int) -> list[dict[str, Any]]:
+    """Every run by the size of the hash tables (None: a list per key) and the interval in windows."""
+    made = []
     for buckets in BUCKETS:
-        speeds = [median(measure_purging(rows, buckets, each, seed)[0] for seed in seeds) for each in INTERVALS]
-        lines.append(f"{buckets or 'by key':>7}  " + "  ".join(f"{speed:>9,.0f}" for speed in speeds))
-    return lines
-
-
-if __name__ == "__main__":
-    for line in table(40_000, range(5)):
-        print(line)
+        for interval in INTERVALS:
+            runs = [measure_purging(rows, buckets, interval, seed) for seed in range(repeats)]
+            made.append(
+                {
+                    "buckets": buckets,
+                    "windows": interval / STREAMS.windows[0],
+                    "per_s": [round(speed) for speed, _ in runs],
+                    "looked_at": [round(looked, 2) for _, looked in runs],
+                }
+            )
+    return made

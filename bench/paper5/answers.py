@@ -1,7 +1,6 @@
 """The answer of a negation: its ends as negative tuples, or by calendar (paper 5, 5.3.2, for final results).
 
-`python -m bench.paper5.answers` prints milliseconds per 1,000 rows and bytes of state of both ways, by the share of rows that
-end prematurely. The changes of an answer have a `-` for every end. As negative tuples, the negation makes it: it keeps its
+Milliseconds per 1,000 rows and bytes of state of both ways, by the share of rows that end prematurely. The changes of an answer have a `-` for every end. As negative tuples, the negation makes it: it keeps its
 left rows until they expire in any case. By calendar, its rows carry their expiration times, and an Expire operator above
 it, which stores them once more, makes the `-` of those that end in time.
 """
@@ -11,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from bench.paper5.ends import LINK_SCHEMA, batches_of_links
+from bench.paper5.ends import LINK_SCHEMA, batches_of_links, together
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.planning import plan_query
 from sash.runtime.local import LocalRun
@@ -28,7 +27,7 @@ ANSWERS = {
 MATCHES = (0.0, 0.02, 0.1, 0.5)
 
 
-def measure_answers(negation: str, window: int, rows: int, matches: float) -> dict[str, Any]:
+def measure_answers(negation: str, window: int, rows: int, matches: float, seed: int = 0) -> dict[str, Any]:
     """Fill a window of `window` rows, then measure `rows` more, both ways by turns."""
     catalog = Catalog({name: StreamEntry(name, LINK_SCHEMA, "ts") for name in ("link1", "link2")})
     plain = plan_query(ANSWERS[negation].format(w=window, m=max(1, window // 200)), catalog, shards=1)
@@ -36,7 +35,7 @@ def measure_answers(negation: str, window: int, rows: int, matches: float) -> di
     runs = {name: LocalRun(planned.physical, {}) for name, planned in plans.items()}
     seconds = dict.fromkeys(runs, 0.0)
     taken = 0
-    for turn, (made, clock) in enumerate(batches_of_links(window, rows, matches, 0)):
+    for turn, (made, clock) in enumerate(batches_of_links(window, rows, matches, seed)):
         given = {name: batch for name, batch in made.items() if name != "link3"}
         full = clock > 1_000 * window
         for name in sorted(runs, reverse=bool(turn % 2)):
@@ -56,18 +55,13 @@ def measure_answers(negation: str, window: int, rows: int, matches: float) -> di
     }
 
 
-def table(window: int, rows: int) -> list[str]:
-    """A line per negation and share of matches: premature ends, milliseconds per 1,000 rows, megabytes."""
-    lines = ["negation     premature   negative tuples        calendar"]
-    for negation in ANSWERS:
-        for matches in MATCHES:
-            found = measure_answers(negation, window, rows, matches)
-            ways = zip(found["ms_per_1000"].values(), found["state_bytes"].values(), strict=True)
-            shown = "   ".join(f"{spent:5.2f} ms {size / 1e6:5.1f} MB" for spent, size in ways)
-            lines.append(f"{negation:10} {found['premature']:10.0%}   {shown}")
-    return lines
-
-
-if __name__ == "__main__":
-    for line in table(100_000, 200_000):
-        print(line)
+def measure_all_answers(window: int, rows: int, seeds: int) -> list[dict[str, Any]]:
+    """The times of every run, and the state of the first, by negation and share of matches."""
+    points = [(negation, matches) for negation in ANSWERS for matches in MATCHES]
+    return [
+        {
+            "negation": negation,
+            **together([measure_answers(negation, window, rows, matches, seed) for seed in range(seeds)]),
+        }
+        for negation, matches in points
+    ]

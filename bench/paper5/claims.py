@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.claim import Claim
+from bench.paper5.ends_report import NEAR, ends_claims
 from bench.paper5.queries import CASES
-from bench.spread import fewer, middle, of, shown
+from bench.spread import fewer, middle, of, ratios, shown
 
 UPA = "update-pattern-aware"
 _ABOUT = 0.9
 """`About n times` is at least this part of n."""
-_NEAR = 1.1
-"""A choice is good if it takes at most this many times the time of the better way."""
 _MOST_RUNS = 0.8
 """Lazy expiration is faster if it is in this part of the runs."""
 
@@ -34,7 +33,7 @@ def claims(figures: dict[str, Any]) -> list[Claim]:
         *_delta_star(results),
         *_negation(results),
         *_choices(figures.get("choices", ())),
-        *_ends(figures.get("ends", ())),
+        *ends_claims(figures),
         *_partitions(figures.get("partitions", ())),
         *_lazy(figures.get("lazy", ())),
         *_checkpoint(figures.get("checkpoint", ())),
@@ -48,11 +47,6 @@ def by_window(results: Sequence[dict[str, Any]], query: str) -> list[dict[str, d
         if result["query"] == query:
             windows.setdefault(result["window_rows"], {})[result["strategy"]] = result
     return [windows[rows] for rows in sorted(windows)]
-
-
-def ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """One time by the other, run by run."""
-    return [mine / theirs for mine, theirs in zip(one, other, strict=True)]
 
 
 def _times(results: Sequence[dict[str, Any]]) -> Iterator[Claim]:
@@ -149,8 +143,8 @@ def _choices(choices: Sequence[dict[str, Any]]) -> Iterator[Claim]:
     if not choices:
         return
     found = {f"{one['trace']}, {one['window_rows']:,} rows": chosen_times(one) for one in choices}
-    good = {name: middle(runs) <= _NEAR for name, runs in found.items()}
-    fast = sum(ratio <= _NEAR for runs in found.values() for ratio in runs)
+    good = {name: middle(runs) <= NEAR for name, runs in found.items()}
+    fast = sum(ratio <= NEAR for runs in found.values() for ratio in runs)
     total = sum(map(len, found.values()))
     bad = "; not at " + ", ".join(f"{name}: {shown(found[name])}" for name, held in good.items() if not held)
     yield Claim(
@@ -159,32 +153,6 @@ def _choices(choices: Sequence[dict[str, Any]]) -> Iterator[Claim]:
         f"{bad if not all(good.values()) else ''}. By run: within a tenth in {of((fast, total))}, and at most "
         f"{max(ratio for runs in found.values() for ratio in runs):.2f} times the faster form's time.",
         all(good.values()),
-    )
-
-
-def _ends(results: Sequence[dict[str, Any]]) -> Iterator[Claim]:
-    if not results:
-        return
-    losses = {}
-    for result in results:
-        times = result["ms_per_1000"]
-        better = [min(pair) for pair in zip(times["calendar"], times["negative tuples"], strict=True)]
-        losses[f"{result['negation']}, {result['premature']:.0%} premature"] = ratios(times["chosen"], better)
-    bad = {name: runs for name, runs in losses.items() if middle(runs) > _NEAR}
-    yield Claim(
-        "Above a negation, the adaptive choice takes at most a tenth longer than the better of calendar and negative tuples",
-        f"Within a tenth of it, by the median of the runs, in {of((len(losses) - len(bad), len(losses)))} settings"
-        + (
-            "; not at " + ", ".join(f"{name}: {shown(runs)} times its time" for name, runs in bad.items())
-            if bad
-            else ""
-        )
-        + ".",
-        not bad,
-        "The choice is made while the window fills, from the share seen by then, and moves over only when it pays for rows "
-        "to come."
-        if bad
-        else "",
     )
 
 
@@ -240,5 +208,5 @@ def _checkpoint(written: Sequence[dict[str, Any]]) -> Iterator[Claim]:
                 f"{ratio:.2f} at {one['window_rows']:,} rows" for one, ratio in zip(written, grown, strict=True)
             )
             + ".",
-            max(grown) <= _NEAR,
+            max(grown) <= NEAR,
         )

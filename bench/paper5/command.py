@@ -11,12 +11,14 @@ from rich.console import Console, Group
 from rich.table import Table
 
 from bench.figures import Figure
+from bench.paper5.answers import measure_all_answers
 from bench.paper5.breakdown import breakdown
 from bench.paper5.checkpoint import checkpoint_bytes
 from bench.paper5.claims import claims
 from bench.paper5.ends import measure_ends
 from bench.paper5.measure import BATCH, LEAST, batch_of, chosen_form, measure, measure_forms, merged
 from bench.paper5.queries import CASES, STRATEGIES, PaperQuery
+from bench.paper5.sent import measure_all_sent
 from bench.paper5.state import group_by_state
 from bench.paper5.trace import Trace, generated, recorded
 from bench.paper5.variants import measure_lazy, measure_partitions
@@ -30,7 +32,7 @@ LONGEST = 20_000
 """A recorded trace is repeated until a link has this many rows, so that the start-up does not dominate."""
 SIZES = (LEAST, BATCH, 50_000)
 """Sizes of micro-batches for the comparison by size."""
-EXPERIMENTS = ("generated", "recorded", "variants", "sizes", "ends", "state")
+EXPERIMENTS = ("generated", "recorded", "variants", "sizes", "ends", "answers", "sent", "state")
 
 Report = Callable[[str], None]
 
@@ -78,6 +80,8 @@ def measure_all(
         "variants": _variants,
         "sizes": _sizes,
         "ends": _ends,
+        "answers": _answers,
+        "sent": _sent,
         "state": _state,
     }
     with Console(stderr=True).status("paper 5") as status:
@@ -152,6 +156,16 @@ def _sizes(plan: Plan, report: Report) -> Figures:
 def _ends(plan: Plan, report: Report) -> Figures:
     report("calendar or negative tuples above a negation")
     return {"ends": measure_ends(max(plan.windows) // 2, min(plan.rows, 100_000), seeds=plan.seeds)}
+
+
+def _answers(plan: Plan, report: Report) -> Figures:
+    report("calendar or negative tuples for the answer itself")
+    return {"answers": measure_all_answers(max(plan.windows) // 2, min(plan.rows, 100_000), plan.seeds)}
+
+
+def _sent(plan: Plan, report: Report) -> Figures:
+    report("calendar or negative tuples between stages")
+    return {"sent": measure_all_sent(max(plan.windows) // 4, min(plan.rows, 50_000), plan.seeds)}
 
 
 def _state(plan: Plan, report: Report) -> Figures:

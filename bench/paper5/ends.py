@@ -60,9 +60,14 @@ def measure_ends(
         plan = plan_query(text, catalog, {"pull_up_negation"}, shards=1, options=options).physical
         for share in shares:
             runs = [_measure(plan, window, rows, share, seed) for seed in range(seeds)]
-            times = {way: [run["ms_per_1000"][way] for run in runs] for way in runs[0]["ms_per_1000"]}
-            measured.append({"negation": name, **runs[0], "ms_per_1000": times})
+            measured.append({"negation": name, **together(runs)})
     return measured
+
+
+def together(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first run, with the times of all."""
+    times = {way: [round(run["ms_per_1000"][way], 4) for run in runs] for way in runs[0]["ms_per_1000"]}
+    return {**runs[0], "ms_per_1000": times}
 
 
 def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float, seed: int) -> dict[str, Any]:

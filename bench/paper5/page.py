@@ -8,13 +8,13 @@ from typing import Any
 
 from bench.claim import Claim, lines
 from bench.paper5.breakdown import LEGS, REST
-from bench.paper5.claims import UPA, by_window, chosen_times, ratios
+from bench.paper5.claims import UPA, by_window, chosen_times
 from bench.paper5.command import LONGEST
-from bench.paper5.ends import NEGATIONS, PARTITIONS
+from bench.paper5.ends_report import answers_section, ends_section, sent_section
 from bench.paper5.measure import BATCH, LEAST
 from bench.paper5.queries import CASES, STRATEGIES, PaperQuery
 from bench.paper5.trace import DESTINATIONS, FTP, SOURCES, TELNET
-from bench.spread import shown
+from bench.spread import ratios, shown
 
 PAGE = Path("docs") / "experiments" / "paper5.md"
 
@@ -87,7 +87,9 @@ def write(results: dict[str, Any], page: Path = PAGE) -> Path:
         ("sizes", _sizes),
         ("breakdown", _breakdown),
         ("choices", _choices),
-        ("ends", _ends),
+        ("ends", ends_section),
+        ("answers", answers_section),
+        ("sent", sent_section),
     ):
         if results.get(key):
             parts.append(section(results[key]))
@@ -149,31 +151,6 @@ def _times(results: Sequence[dict[str, Any]], *, every: bool = False) -> str:
         cells += [shown(same[name]["runs"]) for name in STRATEGIES]
         cells += [f"{same[name]['state_bytes']:,}" for name in STRATEGIES]
         made.append("| " + " | ".join([*cells, f"{same[UPA]['answer_rows']:,}"]) + " |")
-    return "\n".join(made) + "\n"
-
-
-def _ends(results: Sequence[dict[str, Any]]) -> str:
-    ways = ("calendar", "negative tuples", "chosen")
-    text = (
-        "The join expires the negation's rows by calendar, by negative tuples, or by the way that is chosen at run time "
-        f"from the share of premature expirations. Calendars have {PARTITIONS:,} partitions here. Times are per 1,000 rows "
-        "of link1; rows are those that the join takes in.\n"
-    )
-    times, rows = ([f"{way}, {unit}" for way in ways] for unit in ("ms", "rows"))
-    made = [
-        "## Above a negation: calendar or negative tuples\n",
-        *(f"- {name}: `{sql.format(w='w', m='m')}`" for name, sql in NEGATIONS.items()),
-        "",
-        text,
-        f"| {' | '.join(('negation', 'premature', *times, *rows, 'final choice'))} |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for result in results:
-        cells = [shown(result["ms_per_1000"][way]) for way in ways]
-        cells += [f"{result['handed_over'][way]:,}" for way in ways]
-        made.append(
-            f"| {result['negation']} | {result['premature']:.0%} | {' | '.join(cells)} | {result['current_choices']} |"
-        )
     return "\n".join(made) + "\n"
 
 

@@ -1,8 +1,8 @@
 """Rows of an anti join that another stage reads: their ends by calendar, as negative tuples, and chosen (paper 5, 5.3.2).
 
-`python -m bench.paper5.sent` prints, by the share of rows that end prematurely and the number of partitions of the calendar,
-milliseconds per 1,000 rows, and the bytes that one stage sends to the other and that this writes to its log. The time is that
-of both operators and of the messages and the log between them, processor time of one process, in turns.
+By the share of rows that end prematurely and the number of partitions of the calendar: milliseconds per 1,000 rows, and the
+bytes that one stage sends to the other and that this writes to its log. The time is that of both operators and of the messages
+and the log between them, processor time of one process, in turns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.paper5.ends import LINK_SCHEMA, batches_of_links, keep_method
+from bench.paper5.ends import LINK_SCHEMA, batches_of_links, keep_method, together
 from sash.physical.nodes import PhysicalPlan, Stage, StreamLeg
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.options import Options
@@ -78,7 +78,7 @@ class _Run:
         return sum(memory.nbytes for memory in self._memories)
 
 
-def measure_sent(window: int, rows: int, matches: float, partitions: int) -> dict[str, Any]:
+def measure_sent(window: int, rows: int, matches: float, partitions: int, seed: int = 0) -> dict[str, Any]:
     """Fill a window of `window` rows, then measure `rows` more, each way by turns."""
     catalog = Catalog({name: StreamEntry(name, LINK_SCHEMA, "ts") for name in ("link1", "link2", "link3")})
     text = SENT.format(w=window, m=max(1, window // 200), j=max(1, window // 50))
@@ -88,7 +88,7 @@ def measure_sent(window: int, rows: int, matches: float, partitions: int) -> dic
     runs = {name: _Run(made) for name, made in plans.items()}
     seconds = dict.fromkeys(runs, 0.0)
     taken, begun = 0, dict.fromkeys(runs, (0, 0, 0))
-    for turn, (made, clock) in enumerate(batches_of_links(window, rows, matches, 0)):
+    for turn, (made, clock) in enumerate(batches_of_links(window, rows, matches, seed)):
         full = clock > 1_000 * window
         names = list(runs)
         for name in names[turn % 3 :] + names[: turn % 3]:
@@ -115,22 +115,13 @@ def measure_sent(window: int, rows: int, matches: float, partitions: int) -> dic
     }
 
 
-def table(window: int, rows: int) -> list[str]:
-    """A line per share of matches and number of partitions."""
-    lines = [
-        "premature  partitions   negative tuples               calendar                  chosen: ms, sent, log (MB)"
+def measure_all_sent(window: int, rows: int, seeds: int) -> list[dict[str, Any]]:
+    """The times of every run, and what the first sent, by share of matches and number of partitions."""
+    points = [(matches, partitions) for matches in MATCHES for partitions in PARTITIONS]
+    return [
+        {
+            "partitions": partitions,
+            **together([measure_sent(window, rows, matches, partitions, seed) for seed in range(seeds)]),
+        }
+        for matches, partitions in points
     ]
-    for matches in MATCHES:
-        for partitions in PARTITIONS:
-            found = measure_sent(window, rows, matches, partitions)
-            shown = "   ".join(
-                f"{found['ms_per_1000'][name]:5.2f} {found['sent_bytes'][name] / 1e6:6.2f} {found['logged_bytes'][name] / 1e6:6.2f}"
-                for name in found["ms_per_1000"]
-            )
-            lines.append(f"{found['premature']:9.0%} {partitions:10}   {shown}   {', '.join(found['current_choice'])}")
-            print(lines[-1], flush=True)
-    return lines
-
-
-if __name__ == "__main__":
-    table(50_000, 150_000)

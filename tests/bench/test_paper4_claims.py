@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.paper4.claims import claims
 from bench.paper4.experiments import PAPER
+from bench.paper4.page import write
 
 X = (1, 2, 3)
 
@@ -50,6 +52,22 @@ def made() -> dict[str, Any]:
         "table8": table,
         "local": engine,
         "spark": [dict(row) for row in table],
+        "purging": [
+            {"buckets": buckets, "windows": windows, "per_s": [rate, 1.001 * rate]}
+            for buckets in (2, None)
+            for windows, rate in ((0, 80.0), (1, 90.0), (2, 85.0))
+        ],
+        "fluctuation": [
+            {
+                "keys": [5, 5, 5],
+                "peak": 10,
+                "windows": length,
+                "looked_at": {"first": [10, 10], "second": [20, 21], "last": [30, 31]},
+                "pair_rows": {"first": [10, 10], "last": [20, 21]},
+                "pair_state": {"first": [20, 20], "last": [10, 11]},
+            }
+            for length in (1, 4)
+        ],
         "figures": [{"name": f"paper4-{name}", "runs": runs} for name, runs in figures.items()],
     }
 
@@ -109,3 +127,26 @@ def test_one_wrong_point_fails_its_claim(text: str, figure: str, name: str, poin
     (one,) = [one for one in found["figures"] if one["name"] == f"paper4-{figure}"]
     one["runs"][name] = points
     assert not held(found, text)
+
+
+@pytest.mark.parametrize("buckets", [2, None])
+def test_an_interval_that_does_not_pay_for_one_hash_size_fails_its_claim(buckets: int | None) -> None:
+    found = made()
+    for one in found["purging"]:
+        if one["buckets"] == buckets and one["windows"]:
+            one["per_s"] = [79.0, 79.0]
+    assert not held(found, "6.4: removing expired rows")
+
+
+@pytest.mark.parametrize(("measure", "text"), [("looked_at", "of a fixed order"), ("pair_rows", "two at a time")])
+def test_a_stream_that_costs_more_near_the_top_fails_its_claim(measure: str, text: str) -> None:
+    found = made()
+    found["fluctuation"][1][measure]["first"] = [22, 22]
+    assert not held(found, text)
+
+
+def test_the_page_has_what_was_measured_of_intervals_and_bursts(tmp_path: Path) -> None:
+    found = {part: made()[part] for part in ("purging", "fluctuation")}
+    text = write({**found, "repeats": 2, "claims": []}, tmp_path / "paper4.md").read_text()
+    assert "| a list per key | 80 [80-80.1] | 90 [90-90.1] | 85 [85-85.1] |" in text
+    assert "| 5, 5, 5 | 10 | 4 | 1 [1-1] | 2.05 [2-2.1] | 3.05 [3-3.1] | 1 [1-1] |" in text

@@ -47,6 +47,10 @@ def made() -> dict[str, Any]:
         "lazy": lazy,
         "choices": [choice],
         "ends": [ends],
+        "answers": [
+            {"negation": "anti join", "premature": 0.3, "ms_per_1000": ends["ms_per_1000"] | {"calendar": [2, 2]}}
+        ],
+        "sent": [{"partitions": 128, "premature": 0.3, "ms_per_1000": dict(ends["ms_per_1000"])}],
         "checkpoint": written,
     }
 
@@ -118,9 +122,23 @@ def test_a_choice_is_judged_run_by_run() -> None:
 def test_a_choice_that_is_slower_than_both_fixed_ways_is_named() -> None:
     figures = made()
     figures["ends"][0]["ms_per_1000"]["chosen"] = [1.3, 1.2]
-    (claim,) = [claim for claim in claims(figures) if "adaptive choice" in claim.text]
+    (claim,) = [claim for claim in claims(figures) if "Above a negation" in claim.text]
     assert not claim.held
     assert "anti join, 30% premature: 1.25" in claim.found
+
+
+def test_a_choice_between_stages_that_is_slower_than_both_fixed_ways_is_named() -> None:
+    figures = made()
+    figures["sent"][0]["ms_per_1000"]["chosen"] = [1.3, 1.2]
+    (claim,) = [claim for claim in claims(figures) if "Between stages" in claim.text]
+    assert not claim.held
+    assert "128 partitions, anti join, 30% premature: 1.25" in claim.found
+
+
+def test_an_answer_that_ends_faster_by_calendar_in_one_run_fails_its_claim() -> None:
+    figures = made()
+    figures["answers"][0]["ms_per_1000"]["calendar"] = [2, 0.5]
+    assert not held(figures, "answer of a negation itself")
 
 
 def test_a_batch_writes_more_only_where_it_is_larger() -> None:
