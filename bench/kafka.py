@@ -64,13 +64,13 @@ def measure(rows: int, kills: int, turns: int, seed: int) -> Figures:
                 _script(kafka.servers, _into(target, kafka.servers, "out", folder), sizes[0])
             )
             with console.status(f"Kafka to {target}: the job, killed at random"):
-                killed = [killed(folder, rnd, _JOB) for _ in range(kills)]
+                after = [killed(folder, rnd, _JOB) for _ in range(kills)]
                 done = start(folder, _JOB)
                 if done.wait() != 0:
                     raise SashError((folder / "log").read_text()[-2000:])
             with console.status(f"Kafka to {target}: comparing with DuckDB"):
                 written = _of_topic(kafka.records("out")) if target == "topic" else _of_table(folder / "table")
-                checked = {"killed_after_batches": killed, **written[1], **_compare(written[0], keys, values)}
+                checked = {"killed_after_batches": after, **written[1], **_compare(written[0], keys, values)}
             found |= {f"{target}_{name}": value for name, value in checked.items()}
         with console.status("rates"):
             found |= in_own_process(_rates, kafka.servers, str(home), turns, sizes)
@@ -236,6 +236,21 @@ def table(found: Figures) -> Table:
     return shown
 
 
+def costs(found: Figures, name: str) -> tuple[float, float]:
+    """The milliseconds of a batch that do not depend on its rows, and the microseconds per row: a line through both sizes.
+
+    >>> costs({"rows_per_batch": [200, 50], "at_200_per_batch": {"topic_events_per_s": 500},
+    ...        "at_50_per_batch": {"topic_events_per_s": 250}}, "topic")
+    (133.3, 1333.3)
+    """
+    (large, slow), (small, quick) = (
+        (size, size / found[f"at_{size}_per_batch"][f"{name}_events_per_s"] * 1_000)
+        for size in sorted(found["rows_per_batch"], reverse=True)
+    )
+    per_row = (slow - quick) / (large - small)
+    return round(quick - small * per_row, 1), round(per_row * 1_000, 1)
+
+
 def page(found: Figures) -> str:
     """The page of the figures."""
     sizes = "".join(
@@ -244,7 +259,18 @@ def page(found: Figures) -> str:
         for size in found["rows_per_batch"]
         for at in [found[f"at_{size}_per_batch"]]
     )
+    parts = "".join(
+        f"| {title} | {fixed:,.0f} | {per_row:.1f} |\n"
+        for name, title in (
+            ("connector", "connector alone"),
+            ("topic", "Kafka to Kafka"),
+            ("table", "Kafka to a table"),
+        )
+        for fixed, per_row in [costs(found, name)]
+    )
     return _PAGE.format(
+        parts=parts,
+        share=found["table_changes"] / found["rows"],
         rows=f"{found['rows']:,}", partitions=found["partitions"], kills=len(found["topic_killed_after_batches"]),
         window=WINDOW, instants=found["topic_instants"], turns=found["turns"], sizes=sizes,
         topic=f"{found['topic_right_instants']} of {found['topic_instants']}", messages=f"{found['topic_messages']:,}",
@@ -265,10 +291,15 @@ A topic has {rows} records in {partitions} partitions. One job counts and adds u
 | messages or changes | {messages} | {changes} |
 | of these repeated | {repeated} | none may be |
 
-Rates are measured without kills, in one session: Spark's connector alone, which reads the topic and writes to nowhere, then both jobs, {turns} times in turns after a turn that does not count. The figures are medians, in events per second, with the share of the connector's rate.
+Rates are measured without kills, in one session: Spark's connector alone, which reads the topic and writes to nowhere, then both jobs, in turns. The first turn does not count; the figures are the medians of the others ({turns}), in events per second, with the share of the connector's rate.
 
 | rows per batch | connector alone | Kafka to Kafka | Kafka to a table |
 |---:|---:|---:|---:|
 {sizes}
-A batch has costs that do not depend on its rows.
+A batch has costs that do not depend on its rows. A line through both sizes of batches divides them from those of the rows:
+
+| | ms per batch | µs per row |
+|---|---:|---:|
+{parts}
+The connector alone does not look at the records. The jobs also parse them as JSON, bring them to the shards, compute the answers, and write {share:.1f} changes per row.
 """

@@ -51,3 +51,4 @@ def test_the_page_states_the_figures() -> None:
     assert "killed by SIGKILL 3 times" in text
     assert "| right instants | 24 of 25 | 24 of 25 |" in text
     assert text.count("| 200,000 | 50,000 (0.25) | 50,001 (0.25) |") == 2
+    assert "| connector alone | 0 | 5.0 |\n| Kafka to Kafka | 0 | 20.0 |" in text
