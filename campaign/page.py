@@ -15,6 +15,7 @@ from campaign.subjects import SUBJECTS
 
 LEAST = 500
 """In so many cases every operator, aggregate, strategy and kind of window should be."""
+_PLANS = ("plans", "jobs", "spark")
 PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "campaigns.md"
 
 _HEAD = """# What has been tried
@@ -36,7 +37,7 @@ def write_page(path: Path = PAGE) -> Path:
 
 def page(runs: list[Run], trials: list[Trial]) -> str:
     """The text of the page."""
-    lines = [_HEAD, "## In all", "", *_totals(runs), "", *_reach(runs)]
+    lines = [_HEAD, "## In all", "", *_totals(runs), "", *_reach(runs), "", *_rare(runs)]
     if trials:
         lines += ["", *_mutants(trials)]
     for name, group in groupby(runs, key=lambda run: run.subject):
@@ -83,7 +84,7 @@ def _reach(runs: list[Run]) -> list[str]:
     faults, snapshots = of.get("faults", Counter()), of.get("snapshots", Counter())
     on_spark = of.get("spark", Counter())["queries compared"]
     told = {
-        "plans, on Spark too": (100_000, cases["plans"] + on_spark),
+        "plans, in jobs and on Spark too": (100_000, cases["plans"] + cases["jobs"] + on_spark),
         "plans on Spark": (2_000, on_spark),
         "faults that struck": (1_000, faults["struck in all"]),
         **{
@@ -98,12 +99,13 @@ def _reach(runs: list[Run]) -> list[str]:
     return lines + [f"| {name} | {asked:,} | {found:,} |" for name, (asked, found) in told.items()]
 
 
-def _rare(words: Counter[str]) -> list[str]:
+def _rare(runs: list[Run]) -> list[str]:
     """Which operators, aggregates, strategies and windows have been in too few cases of plans."""
-    lines = ["", f"In fewer than {LEAST} of these cases:", ""]
+    words = sum((run.words for run in runs if run.subject in _PLANS), Counter[str]())
+    lines = [f"In fewer than {LEAST} cases of {', '.join(_PLANS)} together:", ""]
     for kind, names in EVERY.items():
         few = [f"{name} {words[f'{kind} {name}']:,}" for name in names if words[f"{kind} {name}"] < LEAST]
-        lines.append(f"- *{kind}*, of {len(names)}: {', '.join(few) or 'none'}")
+        lines.append(f"- *{kind}*, {len(few)} of {len(names)}: {', '.join(few) or 'none'}")
     return lines
 
 
@@ -121,8 +123,6 @@ def _subject(name: str, runs: list[Run]) -> list[str]:
     for kind, group in groupby(sorted(words), key=lambda word: word.partition(" ")[0]):
         listed = ", ".join(f"{word.partition(' ')[2] or word} {words[word]:,}" for word in group)
         lines.append(f"- *{kind}*: {listed}")
-    if name == "plans":
-        lines += _rare(words)
     failed = Counter((run.commit, error, run.mended) for run in runs for error in run.failures)
     if failed:
         lines += ["", "Failures found:", ""]

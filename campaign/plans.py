@@ -250,9 +250,13 @@ def _encode(trial: PlanCase) -> dict[str, Any]:
 
 
 def _decode(stored: dict[str, Any]) -> PlanCase:
-    fields = dict(stored["case"])
-    fields["views"] = {name: View(**_tuples(view)) for name, view in fields["views"].items()}
-    return PlanCase(Case(**fields), tuple(stored["variants"]))
+    return PlanCase(case_from(stored["case"]), tuple(stored["variants"]))
+
+
+def case_from(stored: Mapping[str, Any]) -> Case:
+    """The case that a file has."""
+    views = {name: View(**_tuples(view)) for name, view in stored["views"].items()}
+    return Case(**{**stored, "views": views})
 
 
 def _tuples(view: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from campaign import changes, plans, snapshots, spark_plans, texts, values
+from campaign import changes, jobs, plans, snapshots, spark_plans, texts, values
 from campaign.faults import subject as faults
 from campaign.subject import Subject
 
@@ -14,6 +14,7 @@ SUBJECTS: Mapping[str, Subject[Any]] = {
     for subject in (
         changes.SUBJECT,
         faults.SUBJECT,
+        jobs.SUBJECT,
         plans.SUBJECT,
         snapshots.SUBJECT,
         spark_plans.SUBJECT,

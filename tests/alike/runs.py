@@ -35,6 +35,7 @@ class Run:
     changes: dict[int, list[tuple[int, int, Row]]] = field(default_factory=dict)
     clocks: list[int] = field(default_factory=list)
     state_rows: int = 0
+    operators: tuple[str, ...] = ()
 
     def instants(self, number: int) -> set[int]:
         """The instants at which the answer of a query changes, and those just before."""
@@ -107,7 +108,7 @@ def run_alike(
             out.ts.tolist(), out.sign.tolist(), to_dicts(planned.schema, out.columns), strict=True
         ):
             run.changes.setdefault(row.pop("_query"), []).append((ts, sign, row))
-    run.state_rows = local.state_rows
+    run.state_rows, run.operators = local.state_rows, tuple(local.counts)
     return run
 
 

@@ -41,7 +41,7 @@ SHAPES = {
 UNTIL = 260
 
 
-def _given(random: random.Random) -> dict[str, Any]:
+def random_rows(random: random.Random) -> dict[str, Any]:
     ts, rows = 0, []
     for _ in range(60):
         ts += random.choice((0, 1, 3, 6, 20)) if random.random() < 0.9 else 30
@@ -63,7 +63,7 @@ def _given(random: random.Random) -> dict[str, Any]:
     }
 
 
-def _queries(shape: str, random: random.Random) -> list[str]:
+def random_queries(shape: str, random: random.Random) -> list[str]:
     numbers = [(a, b) for a in range(4) for b in range(4)]
     random.shuffle(numbers)
     made = [shape.format(a=a, b=b, t="ABCX"[a], u="ab0d"[b]) for a, b in numbers]
@@ -74,7 +74,7 @@ def _queries(shape: str, random: random.Random) -> list[str]:
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_query_has_its_own_answers(name: str, shards: int) -> None:
     chance = random.Random(f"{name} {shards}")
-    given, queries = _given(chance), _queries(SHAPES[name], chance)
+    given, queries = random_rows(chance), random_queries(SHAPES[name], chance)
     run = run_alike(queries, given, UNTIL, batch=chance.choice((7, 25, None)), shards=shards)
     for number, sql in enumerate(queries):
         alone = answers_alone(sql, given, UNTIL)
@@ -86,7 +86,7 @@ def test_every_query_has_its_own_answers(name: str, shards: int) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_queries_are_added_and_removed_while_running(name: str, net: bool) -> None:
     chance = random.Random(f"{name} {net} changing")
-    given, queries = _given(chance), _queries(SHAPES[name], chance)
+    given, queries = random_rows(chance), random_queries(SHAPES[name], chance)
     start = {number: chance.randrange(4) for number in range(len(queries))}
     stop = {number: start[number] + chance.choice((1, 2, 99)) for number in start}
     added = {batch: [n for n in start if start[n] == batch] for batch in range(9)}
@@ -106,7 +106,7 @@ def test_queries_are_added_and_removed_while_running(name: str, net: bool) -> No
 def test_nothing_is_kept_once_the_stream_has_drained_and_the_queries_are_gone() -> None:
     chance = random.Random(5)
     for name in ("plain rows", "threshold in HAVING", "equality below a global aggregate"):
-        given, queries = _given(chance), _queries(SHAPES[name], chance)
+        given, queries = random_rows(chance), random_queries(SHAPES[name], chance)
         everyone = range(len(queries))
         run = run_alike(queries, given, UNTIL, batch=10, added={0: everyone}, removed={1: everyone})
         assert run.state_rows == 0, name

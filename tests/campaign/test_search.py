@@ -119,7 +119,7 @@ def test_every_case_survives_its_file(name: str) -> None:
     assert again == stored
 
 
-@pytest.mark.parametrize(("name", "cases"), [("plans", 240), ("texts", 150), ("values", 60)])
+@pytest.mark.parametrize(("name", "cases"), [("plans", 240), ("jobs", 60), ("texts", 150), ("values", 60)])
 def test_a_short_campaign(name: str, cases: int) -> None:
     tally = search(SUBJECTS[name], 2026, cases=cases)
     assert [failure.error for failure in tally.failures] == []
