@@ -4,7 +4,8 @@ Meaning: (row, ts, +) gives (row + (label), ts, +). If the session decides how l
 leave together a gap after the last one: (row + (label), last + gap, -), unless another row comes at that very instant, which
 belongs to the session, too. If it `emits`, rows are valid for that instant alone: (row + (label), last + gap, last + gap + 1, +).
 Otherwise rows expire as below, the oldest first, and labels stay: of the rows that are left,
-the same ones are at most a gap apart.
+the same ones are at most a gap apart. Where each row has a gap of its own, `last + gap` is the latest of the times plus gaps,
+and the session must close.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sash.state.interner import Interner
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
 from sash.state.slots import Slots
+from sash.time import SECOND
 
 
 class Sessions(Operator):
@@ -38,11 +40,13 @@ class Sessions(Operator):
         gap: int,
         closes: bool,
         emits: bool = False,
+        gaps: int | None = None,
     ) -> None:
         (edge,) = inputs
         self._key_columns, self._time, self._gap, self._closes, self._emits = keys, time, gap, closes, emits
+        self._gaps = gaps
         self._keys = Interner(memory.scope("keys"))
-        self._ends = CalendarBuffer(memory.scope("ends"), 1024, max(1, gap // 512))
+        self._ends = CalendarBuffer(memory.scope("ends"), 1024, _width(gap))
         self._timed = Arrays(memory, {"timed": np.int64})
         self._sessions = Arrays(memory, {"sessions": np.int64})
         self._slots = Slots(memory.scope("slots"))
@@ -62,6 +66,7 @@ class Sessions(Operator):
         order = np.argsort(times, kind="stable")
         labels, gone, ends, count = extend(
             times[order],
+            self._own_gaps(batch)[order],
             codes[order],
             slots[order],
             self._gap,
@@ -87,6 +92,12 @@ class Sessions(Operator):
             self._rows.free(gone)
             self._slots.give(gone)
         return output
+
+    def _own_gaps(self, batch: ChangeBatch) -> Ints:
+        """The gap of each row beside that of all."""
+        if self._gaps is None:
+            return np.zeros(len(batch), np.int64)
+        return own(batch.columns[self._gaps].to_numpy())
 
     def _watch(self, codes: Ints) -> None:
         """Put the keys that are new into the calendar, by the ends of their sessions."""
@@ -117,3 +128,11 @@ class Sessions(Operator):
     @property
     def state_rows(self) -> int:
         return self._slots.live if self._closes else self._keys.live
+
+
+_USUAL = 60 * SECOND
+
+
+def _width(gap: int) -> int:
+    """How much time a list of the calendar has; where the gaps are those of the rows, they are taken to be a minute."""
+    return max(1, (gap or _USUAL) // 512)

@@ -285,7 +285,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return ()
         case nodes.Sessions():
             emitted = " EMIT ON CLOSE" if node.emits else ""
-            return _by(schema, node.keys), f"GAP {duration_text(node.gap)}{emitted}"
+            gap = duration_text(node.gap) if node.gaps is None else "OF EACH ROW"
+            return _by(schema, node.keys), f"GAP {gap}{emitted}"
         case nodes.Lifetime():
             start, end = (None if e is None else describe(e) for e in (node.start, node.end))
             return (lifetime_text(start, end),)

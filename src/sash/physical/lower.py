@@ -339,6 +339,7 @@ class Lowering:
             gap=node.gap,
             closes=node.closes,
             emits=node.emits,
+            gaps=node.gaps,
             inputs=(child,),
             output=output,
         )

@@ -178,6 +178,7 @@ class Sessions(_Operator):
     gap: int
     closes: bool
     emits: bool = False
+    gaps: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

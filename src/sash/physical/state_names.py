@@ -35,7 +35,7 @@ from sash.plan.nodes import Expand, Project, Relation, Stream
 _ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows", "purge_interval"})
 _ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered", "bursts"})
 _LAYOUT = "buffers"
-_DETAIL = frozenset({"detail", "by", "ranked"})
+_DETAIL = frozenset({"detail", "by", "gaps", "ranked"})
 """Fields that are written only where they have a value, since state is named by texts of times without them."""
 _FLAGS = frozenset({"emits"})
 """Likewise, flags that are written only where they are set."""

@@ -239,7 +239,8 @@ class Lifetime(_Unary):
 @dataclass(frozen=True)
 class Sessions(_Unary):
     """Rows with a label after their columns, the same for the rows of a session: those with equal `keys` of which each comes
-    at most `gap` microseconds after the one before, by the column `time`.
+    at most `gap` microseconds after the one before, by the column `time`. With `gaps`, a column, each row has a gap of its
+    own beside that: the session lasts until the latest of the times plus gaps, and a row until then belongs to it.
 
     If it `closes`, rows leave together, a gap after the last one; otherwise when their windows say so. If it also `emits`, rows
     are valid only then, for an instant.
@@ -250,6 +251,7 @@ class Sessions(_Unary):
     gap: int
     closes: bool
     emits: bool = False
+    gaps: int | None = None
 
     @cached_property
     def schema(self) -> Schema:

@@ -65,7 +65,8 @@ def label(node: nodes.Node) -> str:
             return "Final (rows are emitted when windows close, and stay)"
         case nodes.Sessions():
             by = ", ".join(f"{node.schema[key].name}#{key}" for key in node.keys)
-            return f"Sessions {node.schema[node.time].name}#{node.time} BY {by} GAP {duration_text(node.gap)}{' EMIT ON CLOSE' if node.emits else ''}"
+            gap = duration_text(node.gap) if node.gaps is None else f"{node.schema[node.gaps].name}#{node.gaps}"
+            return f"Sessions {node.schema[node.time].name}#{node.time} BY {by} GAP {gap}{' EMIT ON CLOSE' if node.emits else ''}"
         case nodes.Lifetime():
             return f"Lifetime {lifetime_text(*(None if e is None else _text(e, node.schema) for e in (node.start, node.end)))}"
         case nodes.Join():

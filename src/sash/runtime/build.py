@@ -102,7 +102,7 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
         case nodes.Final():
             return Final(memory, _one(node))
         case nodes.Sessions():
-            return Sessions(memory, _one(node), node.keys, node.time, node.gap, node.closes, node.emits)
+            return Sessions(memory, _one(node), node.keys, node.time, node.gap, node.closes, node.emits, node.gaps)
         case nodes.SetOperation():
             return SetOperation(memory, node.buffers, node.mode)
         case nodes.TopK():

@@ -1,5 +1,7 @@
 """The loop of sessions: rows of a key whose times are at most a gap apart are linked, the latest first.
 
+A row may have a gap of its own beside that of all: the last time of a session is the latest of the times plus these.
+
 Sessions are records of four words by key code: the times of the first and of the last row, the slot of the latest row plus
 one (0: no session), and the slot in the calendar of ends plus one. Rows are records of two words by slot: the slot of the
 row before, plus one, and the session's first time.
@@ -19,7 +21,7 @@ _BEFORE, LABEL = 0, 1
 
 @kernel
 def extend(
-    ts: Ints, codes: Ints, slots: Ints, gap: int, sessions: Ints, rows: Ints, kept: int, linked: bool
+    ts: Ints, gaps: Ints, codes: Ints, slots: Ints, gap: int, sessions: Ints, rows: Ints, kept: int, linked: bool
 ) -> tuple[Ints, Ints, Ints, int]:
     """Add rows, in order of time, to the sessions of their keys; a row more than `gap` later begins a new one.
 
@@ -35,9 +37,10 @@ def extend(
             count = _close(session, gap, sessions, rows, gone, ends, count)
         if not sessions[session + _LATEST]:
             sessions[session + FIRST] = ts[index]
+            sessions[session + LAST] = ts[index]
         rows[row + _BEFORE] = sessions[session + _LATEST] if linked else 0
         rows[row + LABEL] = sessions[session + FIRST]
-        sessions[session + LAST] = ts[index]
+        sessions[session + LAST] = max(sessions[session + LAST], ts[index] + gaps[index])
         sessions[session + _LATEST] = slots[index] + 1
         labels[index] = sessions[session + FIRST]
     return labels, gone, ends, count

@@ -67,9 +67,11 @@ def prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]
             return nodes.Final(child), at
         case nodes.Sessions():
             own = len(node.child.schema)
-            child, at = prune(node.child, frozenset(c for c in needed if c < own) | {node.time, *node.keys})
+            read = {node.time, *node.keys} | (set() if node.gaps is None else {node.gaps})
+            child, at = prune(node.child, frozenset(c for c in needed if c < own) | read)
             keys = tuple(at[key] for key in node.keys)
-            return replace(node, child=child, keys=keys, time=at[node.time]), at | {own: len(child.schema)}
+            gaps = None if node.gaps is None else at[node.gaps]
+            return replace(node, child=child, keys=keys, time=at[node.time], gaps=gaps), at | {own: len(child.schema)}
         case nodes.Lifetime():
             times = [e for e in (node.start, node.end) if e is not None]
             child, at = prune(node.child, needed.union(*map(columns_of, times)))
