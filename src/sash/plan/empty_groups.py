@@ -5,6 +5,8 @@ from __future__ import annotations
 from sash.errors import EvaluationError
 from sash.plan.expressions import AggregateCall, Call, Expression, Literal
 
+_COUNTS = frozenset({"count", "count_star", "approx_count_distinct"})
+
 
 def value_of_nothing(call: AggregateCall) -> Expression:
     """0 for counts, an empty array for lists, what the code returns for an aggregate of the user's, and else NULL."""
@@ -19,4 +21,4 @@ def value_of_nothing(call: AggregateCall) -> Expression:
             raise EvaluationError(
                 f"{user.name} (version {user.version}) failed: {type(error).__name__}: {error}"
             ) from error
-    return Literal(0 if call.function in ("count", "count_star") else None, call.dtype)
+    return Literal(0 if call.function in _COUNTS else None, call.dtype)

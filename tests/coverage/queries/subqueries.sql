@@ -85,4 +85,7 @@ SELECT s.id, d.n, d.m FROM s CROSS JOIN LATERAL (SELECT COUNT(*) AS n, MAX(w) AS
 SELECT s.id, d.t FROM s JOIN LATERAL (SELECT r.w + s.v AS t FROM r WHERE r.w < s.v) AS d ON d.t > 10;
 SELECT s.id, d.g, d.n FROM s, LATERAL (SELECT g, COUNT(*) AS n FROM r WHERE r.k >= s.k GROUP BY g) AS d;
 SELECT s.id, d.k, e2.z FROM s, LATERAL (SELECT DISTINCT k FROM r WHERE r.g = s.g) AS d, LATERAL (SELECT MAX(z) AS z FROM q WHERE q.k = d.k) AS e2;
-SELECT s.id, d.a FROM s, LATERAL (SELECT w FROM r WHERE r.k = s.k UNION ALL SELECT z FROM q WHERE q.k = s.k) AS d(a)
+SELECT s.id, d.a FROM s, LATERAL (SELECT w FROM r WHERE r.k = s.k UNION ALL SELECT z FROM q WHERE q.k = s.k) AS d(a);
+SELECT id, (SELECT APPROX_COUNT_DISTINCT(w) FROM r WHERE r.k = s.k) AS n FROM s;
+SELECT id, (SELECT APPROX_COUNT_DISTINCT(w) + COUNT_IF(w > 1) + REGR_COUNT(w, y) FROM r WHERE r.k > s.k) AS n FROM s;
+SELECT id FROM s WHERE (SELECT APPROX_COUNT_DISTINCT(g) FROM r WHERE r.w = s.v) = 0
