@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sash.errors import OptionError, UnboundedStateError
@@ -75,6 +77,28 @@ def test_rows_leave_when_no_partner_can_come() -> None:
         assert result.actual is not None
         joined = sum(kept for name, kept in result.actual.rows.items() if "Join" in name)
         assert 0 < joined < 12
+
+
+@pytest.mark.parametrize("strategy", ["auto", "negative-tuple", "hybrid", "direct"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.k, b.v FROM a [RANGE 9 SECONDS] LEFT JOIN b ON a.k = b.k AND {bounds}",
+        "SELECT a.k, b.v FROM b RIGHT JOIN a [RANGE 9 SECONDS] ON a.k = b.k AND {bounds}",
+        "SELECT k FROM a [RANGE 9 SECONDS] WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND {bounds})",
+        "SELECT k FROM a [RANGE 9 SECONDS] WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND a.ts = b.ts)",
+    ],
+)
+def test_rows_that_are_looked_up_leave_without_a_window(sql: str, strategy: Any) -> None:
+    given = {
+        name: [{"ts": second, "k": second % kinds, "v": second} for second in range(60)]
+        for name, kinds in (("a", 5), ("b", 3))
+    }
+    text = sql.format(bounds="b.ts BETWEEN a.ts - INTERVAL 3 SECONDS AND a.ts + INTERVAL 2 SECONDS")
+    schemas = dict.fromkeys(given, "ts TIMESTAMP, k INT, v INT")
+    result = replay(text, given, schemas=schemas, unit="s", strategy=strategy, batch=10, until=90)
+    assert result.state_rows == 0
+    assert result.changes
 
 
 UNBOUNDED = {

@@ -466,10 +466,13 @@ class Lowering:
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
         if needs_bounds(node) and self._expire == "bottom":
-            return with_retractions(self._inner(node, self._stamped(node.left), self._stamped(node.right)))
-        below, self._below_join = self._below_join, self._below_join or node.kind == "inner"
-        left, right = self.lower(node.left), self.lower(node.right)
-        self._below_join = below
+            left, right = self._stamped(node.left), self._stamped(node.right)
+            if node.kind == "inner":
+                return with_retractions(self._inner(node, left, right))
+        else:
+            below, self._below_join = self._below_join, self._below_join or node.kind == "inner"
+            left, right = self.lower(node.left), self.lower(node.right)
+            self._below_join = below
         match node.kind:
             case "inner":
                 return self._inner(node, left, right)
@@ -554,11 +557,15 @@ class Lowering:
         return physical.Filter(predicate=node.condition, inputs=(joined,), output=output)
 
     def _semi(self, node: Join, left: Physical, right: Physical, anti: bool) -> Operation:
-        """Semi or anti join; with a condition beyond equal keys, by counting each left row's matches."""
-        if self._expire == "above joins" and not self._below_join:
+        """Semi or anti join; with a condition beyond equal keys, by counting each left row's matches.
+
+        So if its bounds of times make state finite: the join that finds the matches reads rows with their times.
+        """
+        bounded, retracting = needs_bounds(node), self._expire == "above joins" and not self._below_join
+        if retracting and not bounded:
             left, right = with_retractions(left), with_retractions(right)
         output = OutputEdge(left.schema, "explicit", Pattern.STR)
-        if node.condition is None:
+        if node.condition is None and not bounded:
             return physical.SemiJoin(keys=node.keys, anti=anti, inputs=(left, right), output=output)
         if (found := compared_with_scalar(node)) is not None:
             scalar = with_retractions(right)
@@ -569,7 +576,10 @@ class Lowering:
             inputs=(pairs,),
             output=replace(pairs.output, schema=left.schema),
         )
-        return physical.SetOperation(mode="anti" if anti else "semi", inputs=(left, matched), output=output)
+        inputs: tuple[Physical, ...] = (left, matched)
+        if bounded and (retracting or self._expire == "bottom"):
+            inputs = (with_retractions(left), with_retractions(matched))
+        return physical.SetOperation(mode="anti" if anti else "semi", inputs=inputs, output=output)
 
     def _padded(self, alone: Physical, node: Join, left: bool) -> Operation:
         """Rows without a match, the other side's columns NULL."""

@@ -162,11 +162,18 @@ def moved_column(expression: Expression) -> tuple[int, int] | None:
 @once_per_node
 def needs_bounds(node: Node) -> bool:
     """Whether the join keeps rows of unbounded streams for a bounded time: it must be run as it is."""
-    if not isinstance(node, Join) or node.kind != "inner":
+    if not isinstance(node, Join):
         return False
+    sides = (side for side in node.children if side not in kept_whole(node))
+    return any(pattern(side) == Pattern.MONO and not is_static(side) for side in sides)
+
+
+def kept_whole(node: Join) -> list[Node]:
+    """The inputs whose rows the join keeps until they expire: a row that may be in the answer without a partner stays."""
     bounds = time_bounds(node)
-    sides = ((node.left, bounds.left), (node.right, bounds.right))
-    return any(life is not None and pattern(side) == Pattern.MONO and not is_static(side) for side, life in sides)
+    left = bounds.left is None or node.kind not in ("inner", "right")
+    right = bounds.right is None or node.kind in ("right", "full")
+    return [side for side, whole in ((node.left, left), (node.right, right)) if whole]
 
 
 @once_per_node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sash.errors import UnboundedStateError
 from sash.plan.nodes import Join, Node, walk
 from sash.plan.patterns import row_keeping_operator, unbounded_streams
-from sash.plan.time_bounds import time_bounds
+from sash.plan.time_bounds import kept_whole
 
 
 def refuse_unbounded(node: Node) -> None:
@@ -25,10 +25,7 @@ def refuse_unbounded(node: Node) -> None:
 
 def _kept(node: Node) -> list[Node]:
     """The inputs of which the operator keeps rows until they expire."""
-    if not isinstance(node, Join) or node.kind != "inner":
-        return list(node.children)
-    bounds = time_bounds(node)
-    return [side for side, life in ((node.left, bounds.left), (node.right, bounds.right)) if life is None]
+    return kept_whole(node) if isinstance(node, Join) else list(node.children)
 
 
 def endless_state(node: Node) -> list[tuple[str, str]]:

@@ -71,6 +71,45 @@ def _cases() -> list[Case]:
             views = {**_VIEWS["long" if where == "long" else "endless"], "c": c}
             made.append(case(f"interval_{name}_{where}", f"{first} JOIN {{c}} AS c ON {condition}", views, **_THREE))
     made.append(case("interval_left_long", outer, _VIEWS["long"], streams=_STREAMS, schemas=_SCHEMAS))
+    made += [
+        case(
+            f"interval_{name}_half_endless",
+            text,
+            {"a": View("a", length), "b": View("b")},
+            streams=_STREAMS,
+            schemas=_SCHEMAS,
+        )
+        for name, length, text in (
+            ("left", 9, outer),
+            ("left_below_bound", 2, outer),
+            ("left_together", 12, "SELECT a.v, b.w FROM {a} AS a LEFT JOIN {b} AS b ON a.k = b.k AND a.ts = b.ts"),
+            (
+                "right",
+                11,
+                "SELECT a.v, b.w FROM {b} AS b RIGHT JOIN {a} AS a ON b.ts BETWEEN a.ts AND a.ts + INTERVAL 3 SECONDS",
+            ),
+            (
+                "exists",
+                9,
+                f"SELECT v FROM {{a}} AS a WHERE EXISTS (SELECT 1 FROM {{b}} AS b WHERE a.k = b.k AND {_CONDITIONS['around']})",
+            ),
+            (
+                "not_exists",
+                9,
+                f"SELECT v FROM {{a}} AS a WHERE NOT EXISTS (SELECT 1 FROM {{b}} AS b WHERE a.k = b.k AND {_CONDITIONS['later']})",
+            ),
+            (
+                "not_exists_together",
+                9,
+                "SELECT v FROM {a} AS a WHERE NOT EXISTS (SELECT 1 FROM {b} AS b WHERE a.k = b.k AND a.ts = b.ts)",
+            ),
+            (
+                "group_of_left",
+                9,
+                f"SELECT k, COUNT(*) AS n, SUM(w) AS t FROM ({outer.replace('a.v', 'a.k')}) GROUP BY k",
+            ),
+        )
+    ]
     return made
 
 
