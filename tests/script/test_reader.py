@@ -311,7 +311,7 @@ def test_commas_in_types_belong_to_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT 1", "WITH t AS (SELECT 1) SELECT * FROM t", "VALUES (1, 'a;')", "FROM s |> LIMIT 3"]
+    "text", ["SELECT 1", "WITH t AS (SELECT 1) SELECT * FROM t", "VALUES (1, 'a;')", "FROM s |> LIMIT 3", "TABLE s"]
 )
 def test_what_a_query_starts_with(text: str) -> None:
     created, shown = read_script(f"CREATE QUERY q AS {text} INTO console; {text}")

@@ -45,7 +45,7 @@ def test_unknown_names(query: str, message: str, line: int, column: int) -> None
     ("query", "message", "column"),
     [
         ("SELECT 'a' + TRUE FROM sales", "add takes two numbers, not STRING and BOOLEAN", 8),
-        ("SELECT item, sum(ts) FROM sales", "sum takes a number, not TIMESTAMP", 14),
+        ("SELECT item, sum(CAST(ts AS DATE)) FROM sales", "sum takes a number, not DATE", 14),
         ("SELECT item FROM sales WHERE qty", "WHERE takes a BOOLEAN, not BIGINT", 30),
         ("SELECT item FROM sales WHERE name AND qty > 1", "AND takes BOOLEAN, not STRING", 30),
         ("SELECT name FROM sales GROUP BY name HAVING name", "HAVING takes a BOOLEAN", 45),

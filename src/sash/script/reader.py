@@ -39,7 +39,7 @@ _QUERY_CLAUSES = (
     "BACKFILL",
 )  # fmt: skip
 _AFTER_SINK = ("OPTIONS", *_QUERY_CLAUSES)
-_QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 """The keywords with which a query starts, unless it is in parentheses."""
 
 

@@ -28,7 +28,19 @@ from sash.plan.expressions import (
     Literal,
 )
 from sash.plan.sql_types import VARIANT
-from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_nested, is_numeric, type_name
+from sash.plan.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    is_integer,
+    is_nested,
+    is_numeric,
+    type_name,
+)
 from sash.sql.coded_aggregates import CODED, bind_coded
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_histogram, bind_rows
@@ -348,7 +360,7 @@ def _operand(function: str, argument: Expression) -> Expression:
         raise TypeMismatchError(f"{function} takes an integer, not {type_name(dtype)}; cast it")
     if dtype == NULL and function != "mode":
         return coerce(argument, DOUBLE if function in _NUMERIC else BIGINT if function in BITS else INT)
-    if function in _NUMERIC and dtype == STRING:
+    if function in _NUMERIC and (dtype == STRING or (function in SUMS and dtype == TIMESTAMP)):
         return Cast(argument, DOUBLE)
     if function == "approx_percentile" and pa.types.is_temporal(dtype):
         return argument

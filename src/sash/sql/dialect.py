@@ -27,7 +27,7 @@ from sash.arguments import whole_number
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
 from sash.sql.pipes import PipeParser
 from sash.sql.source import SqlText, did_you_mean, too_deep
-from sash.sql.tokens import read_as_spark
+from sash.sql.tokens import is_whole_table, read_as_spark
 from sash.sql.words import NODES, word_of
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
@@ -447,10 +447,13 @@ def _refuse_patterns(source: SqlText, tokens: list[Token]) -> None:
 
 def _check_start(source: SqlText, tokens: list[Token]) -> None:
     """Reject statements that are not queries before they are parsed."""
-    opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
+    start = next((n for n, token in enumerate(tokens) if token.token_type != TokenType.L_PAREN), len(tokens))
+    opening = tokens[start] if start < len(tokens) else None
     if opening is None or opening.token_type == TokenType.SEMICOLON:
         raise source.error(SqlSyntaxError, "the query is empty")
     if opening.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES):
+        return
+    if is_whole_table(tokens, start):
         return
     if opening.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER):
         hint = did_you_mean(opening.text, ["select", "with"])

@@ -1,4 +1,5 @@
-"""Tokens as Spark reads them: a quote is doubled within a string, and ALL, no reserved word, may be the name of a column."""
+"""Tokens as Spark reads them: a quote is doubled within a string, ALL, no reserved word, may be the name of a column, and
+`TABLE t` is a query."""
 
 from __future__ import annotations
 
@@ -23,7 +24,40 @@ _AFTER_A_NAME = {
 
 def read_as_spark(tokens: list[Token], text: str) -> list[Token]:
     """The tokens of the text, which the parser takes for what they are in Spark."""
-    return _columns_called_window(_columns_called_all(_doubled_quotes(tokens, text)))
+    return _columns_called_window(_columns_called_all(_whole_tables(_doubled_quotes(tokens, text))))
+
+
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_BEFORE_A_QUERY = frozenset(
+    {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
+)
+_OF_A_SET_OPERATOR = (TokenType.ALL, TokenType.DISTINCT)
+
+
+def is_whole_table(tokens: list[Token], index: int) -> bool:
+    """Whether the token begins `TABLE t`, which is short for `SELECT * FROM t`, and not an argument of a function."""
+    if tokens[index].token_type != TokenType.TABLE or tokens[index + 1 : index + 2] == []:
+        return False
+    if tokens[index + 1].token_type not in _NAMES:
+        return False
+    before = [token.token_type for token in tokens[:index][-2:]]
+    if not before:
+        return True
+    if before[-1] in _OF_A_SET_OPERATOR:
+        return before[0] in _BEFORE_A_QUERY
+    return before[-1] in _BEFORE_A_QUERY and not (before[-1] == TokenType.L_PAREN and before[0] in _NAMES)
+
+
+def _whole_tables(tokens: list[Token]) -> list[Token]:
+    """`TABLE t` as `SELECT * FROM t`."""
+    result: list[Token] = []
+    for index, token in enumerate(tokens):
+        if not is_whole_table(tokens, index):
+            result.append(token)
+            continue
+        for kind, text in ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM")):
+            result.append(Token(kind, text, token.line, token.col, token.start, token.end, token.comments))
+    return result
 
 
 def _doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
