@@ -24,6 +24,9 @@ _ENDING = 5.0
 _OUT_OF_MEMORY = 52
 """The exit code with which Spark ends its JVM when it is out of memory."""
 
+_NO_HEARTBEATS = 56
+"""The exit code with which an executor, which may be in the driver's JVM, ends when the driver does not take its heartbeats."""
+
 _SIGNALS = 128
 """Exit codes of shells above this stand for signals."""
 
@@ -89,6 +92,11 @@ def _jvm_ended(problem: BaseException) -> str | None:
         return None
     if code == _OUT_OF_MEMORY or "OutOfMemoryError" in spark_log().read():
         return reason_of(["java.lang.OutOfMemoryError"])
+    if code == _NO_HEARTBEATS:
+        return (
+            "Spark has ended because its driver was not reached for ten minutes, as after a pause of the machine: start again, "
+            "and the query resumes from its checkpoint"
+        )
     fate = "was killed" if code < 0 or code > _SIGNALS else f"ended with exit code {code}"
     return (
         f"Spark's Java process {fate}, possibly because the machine ran out of memory: start again, and the query resumes from "
