@@ -71,6 +71,29 @@ def test_metrics_are_labelled_by_query_and_operator() -> None:
     assert not any(line.startswith("sash_rows_per_second{") for line in lines), "not known yet"
 
 
+class JobQuery(Query):
+    """A query of a job, whose windows may not be full."""
+
+    parked = True
+
+    def __init__(self, complete: bool) -> None:
+        super().__init__()
+        self.complete = complete
+
+    def progress(self) -> dict[str, Any]:
+        return super().progress() | ({} if self.complete else {"complete": False, "complete_from": None})
+
+
+def test_queries_of_jobs_are_parked_or_not_and_complete_or_not() -> None:
+    lines = text(separate=Query(), full=JobQuery(complete=True), new=JobQuery(complete=False))
+    assert [line for line in lines if line.startswith(("sash_complete", "sash_parked"))] == [
+        'sash_parked{query="full"} 1',
+        'sash_parked{query="new"} 1',
+        'sash_complete{query="full"} 1',
+        'sash_complete{query="new"} 0',
+    ]
+
+
 def test_every_family_is_declared_once() -> None:
     lines = text(q=Query(), other=Query())
     declared = [line.split()[2] for line in lines if line.startswith("# TYPE")]

@@ -68,7 +68,8 @@ def names() -> set[str]:
     gauges = [*_GAUGES, *(f"operator_{part}" for part in _OPERATOR_GAUGES), "operator_rows_per_second"]
     histogram = [f"output_delay_seconds_{part}" for part in ("bucket", "sum", "count")]
     groups = [_group_metric(part, kind) for part, (kind, _) in _QUERY_GROUPS.items()]
-    return {f"sash_{name}" for name in (*totals, *gauges, *histogram, *groups, "up", "parked", "batch_delay_seconds")}
+    states = ("up", "parked", "complete", "batch_delay_seconds")
+    return {f"sash_{name}" for name in (*totals, *gauges, *histogram, *groups, *states)}
 
 
 def exposition(running: Mapping[str, RunningQuery | JobQuery], query_groups: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -81,6 +82,14 @@ def exposition(running: Mapping[str, RunningQuery | JobQuery], query_groups: Seq
     )
     parked = [({"query": name}, int(query.parked)) for name, query in running.items() if hasattr(query, "parked")]
     lines += _family("parked", "gauge", "Whether the query of a job is parked.", parked)
+    complete = [
+        ({"query": name}, int(progress[name].get("complete", True)))
+        for name, query in running.items()
+        if hasattr(query, "parked")
+    ]
+    lines += _family(
+        "complete", "gauge", "Whether the windows of a query of a job are full, so that its answer is whole.", complete
+    )
     for part, text in _TOTALS.items():
         values = [({"query": name}, seen.get(f"total_{part}", 0)) for name, seen in progress.items()]
         lines += _family(f"{part}_total", "counter", text, values)
