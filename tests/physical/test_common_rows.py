@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -68,6 +69,10 @@ def test_explain_job_says_what_is_lent() -> None:
     shown = planned(SUMS.format(10, ""), SUMS.format(60, "")).explain()
     assert "Leg 0: sales by item_id, rows kept by the channel" in shown
     assert "rows of 1 MINUTE kept once for stages 0 (10 SECONDS), 1 (1 MINUTE)" in shown
+    kept = re.search(r"rows kept \(estimate\) ([\d,]+) -> ([\d,]+)", shown)
+    assert kept is not None
+    alone, together = (int(number.replace(",", "")) for number in kept.groups())
+    assert together == pytest.approx(alone * 60 / 70, rel=0.01), "the rows of the shorter window are among the others"
 
 
 LENGTHS = (1, 7, 20, 20, 33)

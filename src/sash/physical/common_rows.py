@@ -101,14 +101,24 @@ def share_windows(plan: PhysicalPlan) -> PhysicalPlan:
     return replace(plan, stages=stages)
 
 
-def kept_once(plan: PhysicalPlan, common: CommonRows) -> float:
-    """Bytes that the channel keeps, estimated from the windows of its readers."""
+def rows_once(plan: PhysicalPlan, common: CommonRows) -> float:
+    """Rows that the channel keeps, estimated from the windows of its readers."""
     rates: dict[int | None, float] = {}
     for reader, length in zip(common.readers, common.lengths, strict=True):
         rows = plan.stages[reader.stage].inputs[reader.input].leaf.rows
         rates[reader.filter] = max(rates.get(reader.filter, 0.0), rows / length)
     rate = rates[None] if None in rates else sum(rates.values())
-    return rate * common.horizon * (_ROW + sum(map(_width, common.dtypes)))
+    return rate * common.horizon
+
+
+def rows_apart(plan: PhysicalPlan, common: CommonRows) -> float:
+    """Rows that the readers would keep if each had its own."""
+    return sum(plan.stages[reader.stage].inputs[reader.input].leaf.rows for reader in common.readers)
+
+
+def kept_once(plan: PhysicalPlan, common: CommonRows) -> float:
+    """Bytes of the rows that the channel keeps."""
+    return rows_once(plan, common) * (_ROW + sum(map(_width, common.dtypes)))
 
 
 def kept_apart(plan: PhysicalPlan, common: CommonRows) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sash.display import counted
 from sash.optimizer.widen_joins import WideJoin
+from sash.physical.common_rows import common_rows, rows_apart, rows_once
 from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
 from sash.physical.explain_channels import channel_lines
 from sash.physical.nodes import PhysicalPlan, Stage, operations
@@ -29,11 +30,18 @@ class Amounts:
         """The sum over the plans; with `share`, stages of a plan read channels together."""
         found = [node for plan in plans for stage in plan.stages for node in operations(stage.root)]
         expected = [node.expected for node in found if node.expected is not None]
+        channels = [(plan, channels_of(plan, share)) for plan in plans]
+        # Operators are estimated as if each kept its rows.
+        saved = sum(
+            rows_apart(plan, common) - rows_once(plan, common)
+            for plan, made in channels
+            for common in common_rows(plan, made).values()
+        )
         return Amounts(
             sum(len(plan.legs) for plan in plans),
-            sum(len(channels_of(plan, share).channels) for plan in plans),
+            sum(len(made.channels) for _, made in channels),
             len(found),
-            sum(one.kept for one in expected),
+            sum(one.kept for one in expected) - saved,
             sum(one.cost for one in expected),
         )
 
