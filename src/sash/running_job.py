@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import OptionError, SashError
@@ -117,8 +119,9 @@ class RunningJob(StreamingHandle):
         job.planned()
         self._check_change(job)
         self.finish()
-        self._take(JobStart(job, self._started.observation is not None, "apply").run())
-        job.engine.register_job(self)
+        with self._going_on_if_it_fails():
+            self._take(JobStart(job, self._started.observation is not None, "apply").run())
+            job.engine.register_job(self)
 
     def _show_queries(self) -> None:
         """Have a handle on every query that runs now."""
@@ -189,7 +192,7 @@ class RunningJob(StreamingHandle):
 
         Nothing stops if the other job cannot be planned, if a query of it cannot be backfilled, needs an answer that cannot
         be read or could wait for ever, or if it differs only in alike queries; then this handle is returned. If the change
-        fails, the checkpoint is as before, and so is what its start does.
+        fails, this job goes on as it was, and the error is raised.
         """
         from sash.spark.job_start import JobStart
 
@@ -200,7 +203,27 @@ class RunningJob(StreamingHandle):
             return self
         self._check_change(job)
         self.finish()
-        return job.start(on_change="apply")
+        with self._going_on_if_it_fails():
+            return job.start(on_change="apply")
+
+    @contextmanager
+    def _going_on_if_it_fails(self) -> Iterator[None]:
+        """If the change of the job, which has been stopped for it, fails, start the job as it was."""
+        from sash.spark.job_start import JobStart
+
+        before, observed = self._on_this_checkpoint(self._started.alike.job), self._started.observation is not None
+        try:
+            yield
+        except Exception as problem:
+            log = logging.getLogger("sash")
+            try:
+                self._take(JobStart(before, observed).run())
+            except Exception as other:  # noqa: BLE001  (what made the change fail is raised)
+                log.warning("%s: the change failed, and the job cannot go on as it was: %s", self.name, other)
+            else:
+                before.engine.register_job(self)
+                log.warning("%s: the change failed, and the job goes on as it was: %s", self.name, problem)
+            raise
 
     def _check_change(self, job: Job) -> None:
         """Raise an error if the change to a job cannot be applied; where that is possible at all, its state is looked at."""

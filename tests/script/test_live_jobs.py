@@ -204,6 +204,8 @@ def test_show_queries_has_what_each_takes() -> None:
         "watermark": "2026-01-01 00:00:00.000",
         "lag seconds": 1.5,
     }
+    handle.numbers["lag_seconds"] = 27_859_300.25
+    assert execute(session, "SHOW QUERIES").rows[0][-1] == 27_859_300
 
 
 @pytest.mark.parametrize(
@@ -267,6 +269,20 @@ def test_another_script_takes_over_the_running_jobs() -> None:
         "apply job-9000ms: c",
         "start separate t into noop",
     ]
+
+
+def test_a_script_that_cannot_take_over_leaves_the_queries_that_run() -> None:
+    before, engine = fake_session(SALES + query("a") + query("b"))
+    before.launch()
+    after, _ = fake_session(SALES + query("b") + query("c").replace("item,", "item AS refused,"), engine)
+    assert isinstance(before.backend, FakeBackend)
+    assert isinstance(after.backend, FakeBackend)
+    after.backend.session_jobs.adopt(before.backend.session_jobs)
+    with pytest.raises(SinkError, match="cannot be opened"):
+        after.launch()
+    assert engine.log == ["start job: a, b", "start job: a, b"]
+    assert [row[0] for row in execute(after, "SHOW QUERIES").rows] == ["a", "b"]
+    assert after.backend.session_jobs.started["job"].active
 
 
 def test_a_job_goes_on_in_the_folder_of_its_queries_whatever_its_trigger(tmp_path: Path) -> None:

@@ -141,6 +141,37 @@ class Stopped(Exception):  # noqa: N818  (not an error of the job's)
     """Ends a change at one of its steps."""
 
 
+@pytest.mark.parametrize("method", ["change", "add"])
+def test_a_running_job_goes_on_if_its_change_fails(
+    engine: Engine, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(tmp_path, range(3))
+    first = engine.job(checkpoint=tmp_path / "checkpoint")
+    first.add("a", BY_KEY, FolderSink(tmp_path / "a"), mode="changes")
+    running = first.start()
+    running.process_all()
+    other = engine.job(checkpoint=tmp_path / "checkpoint")
+    other.add("t", TOTAL, FolderSink(tmp_path / "t"), mode="changes")
+
+    def stop(self: Any, step: Step) -> None:
+        done(self, step)
+        if step == "manifest":
+            raise Stopped
+
+    done = job_change.JobChange._step
+    with monkeypatch.context() as patched:
+        patched.setattr(job_change.JobChange, "_step", stop)
+        with pytest.raises(Stopped):
+            running.change(other) if method == "change" else running.add("t", TOTAL, FolderSink(tmp_path / "t"))
+    assert "the change failed, and the job goes on as it was" in caplog.text
+    assert list(running.queries) == ["a"]
+    put(tmp_path, range(3, 6))
+    running.process_all()
+    assert running.queries["a"].state == "running"
+    running.stop()
+    assert FolderSink(tmp_path / "a").read() == expected(BY_KEY, ROWS)
+
+
 @pytest.mark.parametrize("where", ["begun", "seeded", "outbox", "offsets", "manifest", "committed"])
 def test_a_change_that_is_interrupted_leaves_the_old_job_or_the_new_one(
     engine: Engine, tmp_path: Path, where: Step, monkeypatch: pytest.MonkeyPatch

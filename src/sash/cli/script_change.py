@@ -60,8 +60,9 @@ class RunningScript:
         with self._engine.replacing_sources():
             changed = self._read(text, Session.on(self._engine))
             _backend(changed).adopt(_backend(self.session))
-        self.session, self.text = changed, text
+        self.session = changed
         changed.launch()
+        self.text = text
         return {**found, "text": "\n".join([found["text"], *self._not_applied(text)])}
 
     def _not_applied(self, text: str) -> list[str]:

@@ -16,6 +16,9 @@ from sash.time import BEGINNING, FOREVER, SECOND
 if TYPE_CHECKING:
     from sash.script.backend import Backend, QueryHandle
 
+_PRECISE = 1_000
+"""Lags of so many seconds are shown without fractions."""
+
 QUERY_COLUMNS = (
     "query", "job", "sink", "state", "batch", "rows in", "rows out", "late", "share", "state bytes", "watermark", "lag seconds",
 )  # fmt: skip
@@ -121,7 +124,7 @@ def _query_row(statement: CreateQuery, backend: Backend) -> tuple[Any, ...]:
     progress = running.progress()
     totals = (progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late"))
     share = progress.get("share")
-    watermark = progress.get("watermark")
+    watermark, lag = progress.get("watermark"), progress.get("lag_seconds")
     return (
         statement.name,
         backend.job_of(statement.name),
@@ -132,7 +135,7 @@ def _query_row(statement: CreateQuery, backend: Backend) -> tuple[Any, ...]:
         None if share is None else f"{share:.0%}",
         progress.get("state_bytes"),
         None if watermark is None else time_text(watermark),
-        progress.get("lag_seconds"),
+        lag if lag is None or lag < _PRECISE else round(lag),
     )
 
 

@@ -189,7 +189,9 @@ class SessionJobs:
         names = job_names(self._queries(), {name: group.names for name, group in running.items()})
         for key, name in names.items():
             if name in running:
-                self._groups[key].name, self._groups[key].running = name, running.pop(name).running
+                old_group = running.pop(name)
+                self._groups[key].name, self._groups[key].running = name, old_group.running
+                self._groups[key].launched = old_group.launched
         for group in running.values():
             if group.running is not None:
                 group.running.stop()
