@@ -21,11 +21,8 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import or_
 from typing import Any, Literal
 from urllib.parse import quote
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -42,25 +39,22 @@ from sash.spark.backfill import backfill_frames, check_readable, histories, reac
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder, local_path
-from sash.spark.handover import Handover, begins_in_place, constants_of, handover
+from sash.spark.handover import begins_in_place, constants_of, handover
 from sash.spark.job_manifest import CURRENT, NAME
 from sash.spark.layout import Layout
-from sash.spark.messages import DDL, OUTPUT
-from sash.spark.offsets import NOTHING, moved_offsets, source_folders
+from sash.spark.messages import OUTPUT
+from sash.spark.offsets import moved_offsets, source_folders
 from sash.spark.outbox import Outbox
-from sash.spark.packed_processor import PackedProcessor
 from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_files import SeedFiles
-from sash.spark.seed_processor import SeedProcessor
-from sash.spark.seed_scatter import Notices, SeedScatter
+from sash.spark.seed_query import adopt, begin_unread, seed_frame
 from sash.spark.session import LARGE_ROWS, WHOLE_STATE, query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import by_number, typed_table
 from sash.spark.sinks.start import await_sources
 from sash.spark.sources.history import Reached
 from sash.spark.sources.inputs import QueryInputs
-from sash.spark.stored_state import Headers, read_headers, state_frame, stored_state
-from sash.spark.uncommitted import remove_uncommitted
+from sash.spark.stored_state import Headers, read_headers, stored_state
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode
 
@@ -230,7 +224,7 @@ class Change:
         self.on_step("begun")
         if headers:
             if seed:
-                _adopt(current, made, seed - 1)
+                adopt(current, made, seed - 1)
             self._seed(diff, headers, current, made, number, read, seed)
             self._move_offsets(current, made, committed or 0, seed)
             self.on_step("offsets")
@@ -280,7 +274,7 @@ class Change:
             start = made.inside(_START).location
             frame, sources = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)
             if seed:
-                _begin_unread(current, made, seed - 1, sources)
+                begin_unread(current, made, seed - 1, sources)
             writer = frame.writeStream.outputMode("append").option("checkpointLocation", made.location)
             moving = frozenset(query.name for query in diff.queries if query.moves)
             writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, moving, made, number))
@@ -340,66 +334,8 @@ class Change:
         made.remove_tree(_START)
 
 
-def _adopt(current: Folder, made: Folder, committed: int) -> None:
-    """Let a generation begin with the state of another one, as if it had run its batches.
-
-    Spark's metadata name the files that describe the state by their whole paths.
-    """
-    old, new = (folder.location.rstrip("/").rsplit("/", 1)[1] for folder in (current, made))
-    current.link("state", made, {"_metadata": lambda text: text.replace(f"/{old}/state/", f"/{new}/state/")})
-    made.write("metadata", json.dumps({"id": str(uuid4())}))
-    current.inside("commits").copy(str(committed), made.inside("commits"))
-    remove_uncommitted(made.location)
-
-
-def _begin_unread(current: Folder, made: Folder, committed: int, sources: int) -> None:
-    """Write that a generation which begins with the state of another one has read nothing of its first batch's sources."""
-    settings = (current.inside("offsets").read(str(committed)) or "").split("\n")[:2]
-    for number in {committed, max(committed - 1, 0)}:  # Spark also reads those of the batch before the last
-        made.inside("offsets").write(str(number), "\n".join([*settings, *([NOTHING] * sources)]))
-
-
 def _left_incomplete(diff: JobDiff) -> Incomplete:
     changed = diff.classification
     logs = {one.channel.identity: one.since for one in changed.channels}
     stages = {one.identity: one.complete for one in changed.stages if one.complete != AT_ONCE}
     return Incomplete(logs, stages)
-
-
-def seed_frame(
-    spark: SparkSession, given: Handover, old: str, start: str, shards: int, filled: Sequence[DataFrame]
-) -> tuple[DataFrame, int]:
-    """The first batch of a generation: the old state, read as soon as the file in `start` is, through all levels.
-
-    `filled` are messages with rows that are read from streams again. Returns the number of Spark's sources as well.
-    """
-    begin = spark.readStream.schema("go long").json(start)
-    frame = begin.mapInArrow(Notices(shards), DDL)
-    moving = moving_chunks(spark, given, old)
-    if moving is not None:
-        state = moving.crossJoin(sf.broadcast(begin)).drop("go")
-        frame = frame.unionAll(state.mapInArrow(SeedScatter(given, shards), DDL))
-    for messages in filled:
-        frame = frame.unionAll(messages.crossJoin(sf.broadcast(begin)).drop("go"))
-    for level in range(given.new.height):
-        processor: Any = SeedProcessor(given, level)
-        frame = frame.groupBy("label").transformWithStateInPandas(PackedProcessor(processor), DDL, "Append", "None")
-    return frame, 1 + (moving is not None) + len(filled)
-
-
-def moving_chunks(spark: SparkSession, given: Handover, old: str) -> DataFrame | None:
-    """The chunks of the old state that must be read because their rows move; None if there are none."""
-    state = state_frame(spark, old, given.old.height)
-    if not given.in_place:
-        return state
-    ranges: dict[tuple[int, int], tuple[int, int]] = {}
-    for level, label, number in given.chunk_uses():
-        low, high = ranges.get((level, label), (number, number))
-        ranges[level, label] = min(low, number), max(high, number)
-    if not ranges:
-        return None
-    within = [
-        (sf.col("level") == level) & (sf.col("label") == label) & sf.col("number").between(low, high)
-        for (level, label), (low, high) in ranges.items()
-    ]
-    return state.where(reduce(or_, within))
