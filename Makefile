@@ -72,7 +72,7 @@ bench: setup $(TOOLS)  ## throughput and growth; takes a while (ARGS="--save": k
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/python -m bench throughput $(ARGS) && $(BIN)/python -m bench growth $(ARGS)
 
 campaign: setup $(TOOLS)  ## random cases against oracles, ten minutes per subject (ARGS="--seconds 60 --seed 7")
-	@export JAVA_HOME="$$(scripts/setup-java.sh)" && for subject in plans jobs texts values snapshots spark changes faults; do $(BIN)/python -m campaign $$subject $(if $(ARGS),$(ARGS),--seconds 600) || failed=1; done; exit $${failed:-0}
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && for subject in plans jobs texts values snapshots spark changes troubles faults; do $(BIN)/python -m campaign $$subject $(if $(ARGS),$(ARGS),--seconds 600) || failed=1; done; exit $${failed:-0}
 
 clean:  ## remove the virtual environment, caches and what Spark left
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

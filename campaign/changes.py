@@ -19,15 +19,20 @@ CHANGES = 6
 
 @dataclass(frozen=True)
 class Chain:
-    """A job and its changes, determined by the seed; `kill` is whether the process of a change is killed at a step of it."""
+    """A job and its changes, determined by the seed.
+
+    `kill` is whether the process of a change is killed at a step of it, `related` whether there are joins with relations that
+    change, and releases at intervals.
+    """
 
     seed: int
     changes: int
     kill: bool
+    related: bool = False
 
 
 def _made(rnd: random.Random) -> Chain:
-    return Chain(rnd.randrange(2**31), CHANGES, kill=rnd.random() < 1 / 3)
+    return Chain(rnd.randrange(2**31), CHANGES, kill=rnd.random() < 1 / 3, related=rnd.random() < 1 / 2)
 
 
 def _check(chain: Chain) -> Outcome:
@@ -35,14 +40,15 @@ def _check(chain: Chain) -> Outcome:
     from tests.spark.random_changes import run_chain
 
     with tempfile.TemporaryDirectory(prefix="sash-changes-") as folder:
-        words = run_chain(embedded_session(cores=2), Path(folder), chain.seed, chain.changes, chain.kill)
+        spark = embedded_session(cores=2)
+        words = run_chain(spark, Path(folder), chain.seed, chain.changes, chain.kill, chain.related)
     return Outcome(words)
 
 
 SUBJECT = Subject(
     "changes",
     f"a job of two to four queries on Spark, and a chain of {CHANGES} changes of it, rescales among them; the processes of a "
-    "third of the chains are killed at random steps of each change",
+    "third of the chains are killed at random steps of each change, and half of the chains have relations that change",
     _made,
     _check,
     asdict,

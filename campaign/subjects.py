@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from campaign import changes, jobs, plans, snapshots, spark_plans, texts, values
+from campaign import changes, jobs, plans, snapshots, spark_plans, texts, troubles, values
 from campaign.faults import subject as faults
 from campaign.subject import Subject
 
@@ -19,6 +19,7 @@ SUBJECTS: Mapping[str, Subject[Any]] = {
         snapshots.SUBJECT,
         spark_plans.SUBJECT,
         texts.SUBJECT,
+        troubles.SUBJECT,
         values.SUBJECT,
     )
 }

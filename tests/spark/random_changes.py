@@ -31,12 +31,20 @@ from sash.errors import QueryFailedError
 from sash.spark import generations
 from sash.spark.generations import Step
 from sash.spark.job_change import JobChange
-from tests.spark.files import batches_of, made_up_rows, write_batch
+from tests.spark.files import Rows, batches_of, made_up_rows, write_batch
 from tests.spark.random_queries import RandomQuery, changed_job
 from tests.spark.small_jobs import Answers, expected
 
+
+def updates_of(rows: Rows, every: int) -> Rows:
+    """Updates of a relation at the times of some of the rows: the last one of each key."""
+    return sorted({row["k"]: row for row in rows[::every]}.values(), key=lambda row: row["ts"])
+
+
 BATCHES = 16
 STREAMS = {"s": batches_of(made_up_rows(BATCHES)), "u": batches_of(made_up_rows(BATCHES, 1))}
+UPDATES = [updates_of(rows, 7 + number % 2) for number, rows in enumerate(STREAMS["s"])]
+"""Those of the relations `t` and `n`."""
 NEVER = 1 << 60
 """An answer that is never known to be complete."""
 
@@ -112,7 +120,7 @@ class RandomRun:
     def put(self, batches: int) -> None:
         """Write files, which the job reads in as many batches."""
         for number in range(self.written, self.written + batches):
-            for name, parts in STREAMS.items():
+            for name, parts in ("updates", UPDATES), *STREAMS.items():
                 write_batch(self.folder / name, number, parts[number])
         self.written += batches
 
@@ -122,17 +130,12 @@ class RandomRun:
 
     def run(self, queries: Mapping[str, RandomQuery], shards: int, failing: str | None = None) -> None:
         """Run the job over the files; the sink that fails leaves the batch uncommitted."""
-        engine = Engine(self.spark)
-        reader = self.spark.readStream.schema("ts long, k string, v long").option("maxFileAge", "36500d")
-        for name in STREAMS:
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-            engine.stream(name, reader.option("maxFilesPerTrigger", 1).parquet(str(self.folder / name)))
-        with engine:
+        with engine_of(self.spark, self.folder) as engine:
             job = engine.job(checkpoint=self.folder / "job", trigger="available_now", shards=shards)
             for name, query in queries.items():
                 sink = self.sinks.setdefault(name, Recorder(self.folder / "sinks" / name, query.mode))
                 sink.fails = name == failing
-                job.add(name, engine.sql(query.sql, strategy=query.strategy), sink, mode=query.mode)
+                job.add(name, engine.sql(query.sql, **query.options), sink, mode=query.mode)
             running = job.start(on_change="apply")
             try:
                 running.await_termination()
@@ -201,14 +204,14 @@ class RandomRun:
         compared = 0
         rows = {name: [row for part in parts[: self.written] for row in part] for name, parts in STREAMS.items()}
         for name, query in self.queries.items():
-            end = self.clock(*query.streams) - 1
+            end = self.clock(*query.streams) - 1 - (query.tau or 0) * 1_000
             instants = [end]
             if query.mode == "changes":
                 instants += range(max(last, self.since[name]), end, 2_333)
             chosen = [instant for instant in instants if instant >= self.since[name]]
             if not chosen:
                 continue
-            answers = expected(query.sql, rows, chosen, end)  # type: ignore[arg-type]
+            answers = expected(query.sql, rows, chosen, end, stored_updates(self.written))
             for instant, answer in answers.items():
                 found = self.sinks[name].at(instant if query.mode == "changes" else NEVER)
                 story = "\n".join(self.story)
@@ -217,6 +220,25 @@ class RandomRun:
                 )
                 compared += 1
         return compared
+
+
+def engine_of(spark: SparkSession, folder: Path) -> Engine:
+    """An engine whose streams read the files in the folder, one per micro-batch; relations read all updates that there are."""
+    engine = Engine(spark)
+    reader = spark.readStream.schema("ts long, k string, v long").option("maxFileAge", "36500d")
+    for name in (*STREAMS, "updates"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name in STREAMS:
+        engine.stream(name, reader.option("maxFilesPerTrigger", 1).parquet(str(folder / name)))
+    updates = reader.parquet(str(folder / "updates")).withColumnRenamed("v", "w")
+    for name, retroactive in (("t", True), ("n", False)):
+        engine.relation(name, updates, key="k", retroactive=retroactive, changes=True, time="ts")
+    return engine
+
+
+def stored_updates(batches: int) -> Rows:
+    """The updates of the relations in the first batches, as a replay takes them."""
+    return [{"ts": row["ts"], "_op": "+", "k": row["k"], "w": row["v"]} for part in UPDATES[:batches] for row in part]
 
 
 def complete_from(one: QueryDiff) -> int:
@@ -273,14 +295,18 @@ def run_killed(folder: Path) -> None:
             job.run(queries, shards)
 
 
-def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int, kill: bool = False) -> Counter[str]:
+def run_chain(
+    spark: SparkSession, folder: Path, seed: int, changes: int, kill: bool = False, related: bool = False
+) -> Counter[str]:
     """A random job and random changes of it, each checked; returns what they were, and how many answers were compared.
 
-    Changes that are stopped are stopped by an exception, or, if `kill`, by killing their process.
+    Changes that are stopped are stopped by an exception, or, if `kill`, by killing their process. If `related`, some queries
+    join a relation, or have an interval of releases.
     """
     rnd = random.Random(seed)
+    made_query = RandomQuery.any if related else RandomQuery.made
     job = RandomRun(spark, folder, shards=rnd.randint(1, 3))
-    queries = {f"q{number}": RandomQuery.made(rnd) for number in range(rnd.randint(2, 4))}
+    queries = {f"q{number}": made_query(rnd) for number in range(rnd.randint(2, 4))}
     job.queries, job.since = dict(queries), dict.fromkeys(queries, 0)
     job.story = [f"seed {seed}, {job.shards} shards", *(f"{name}: {query}" for name, query in queries.items())]
     job.put(2)
@@ -288,7 +314,7 @@ def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int, kill: 
     last = 0
     job.words["answers compared"] += job.check(last)
     for number in range(changes):
-        made, shards = changed_job(rnd, job.queries, job.shards, number)
+        made, shards = changed_job(rnd, job.queries, job.shards, number, made_query)
         stop = rnd.choice(get_args(Step) if kill else (None, *get_args(Step)))
         failing = rnd.choice((None, rnd.choice(sorted(job.queries))))
         last = job.clock(*STREAMS)

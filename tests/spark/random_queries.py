@@ -1,12 +1,14 @@
-"""Random queries over two streams whose parts can be changed, and random changes of a job of them."""
+"""Random queries over two streams and two relations whose parts can be changed, and random changes of a job of them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 KINDS = ("group", "group", "total", "select", "distinct", "levels", "join", "except", "counted", "top")
+RELATED = ("related", "counted by relation", "unrelated")
+"""Kinds of joins with the relations `t`, which is retroactive, and `n`, which is not."""
 AGGREGATES = ("COUNT(*)", "SUM(v)", "MAX(v)", "MIN(v)", "COUNT(DISTINCT v)")
 
 
@@ -22,6 +24,13 @@ class RandomQuery:
     columns: int = 2
     strategy: str = "auto"
     mode: str = "changes"
+    tau: int | None = None
+    """The interval of its releases, in ms."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Those of `Engine.sql`."""
+        return {"strategy": self.strategy, **({} if self.tau is None else {"tau": f"{self.tau} milliseconds"})}
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -62,6 +71,12 @@ class RandomQuery:
                 return (
                     f"SELECT k, {named[0]} FROM {self.stream} [PARTITION BY k ROWS {1 + self.window // 8}] GROUP BY k"
                 )
+            case "related" | "unrelated":
+                table = "t" if self.kind == "related" else "n"
+                picked = ", ".join(("a.k AS k", "a.v AS v", "b.w AS w")[: self.columns + 1])
+                return f"SELECT {picked} FROM {rows} AS a JOIN {table} AS b ON a.k = b.k {where}"
+            case "counted by relation":
+                return f"SELECT w, {', '.join(named)} FROM {rows} AS a JOIN t AS b ON a.k = b.k {where} GROUP BY w"
             case "top":
                 return f"SELECT {chosen} FROM {rows} {where} ORDER BY v DESC, k, ts LIMIT {1 + self.columns}"
         return group
@@ -74,6 +89,20 @@ class RandomQuery:
             tuple(rnd.sample(AGGREGATES, 2)), rnd.choice((1, 2, 2)), rnd.choice(("auto", "auto", "negative-tuple", "direct")),
         )  # fmt: skip
         return replace(query, mode=rnd.choice(("changes", "changes", "net", *(["upsert"] if query.keyed else []))))
+
+    @staticmethod
+    def any(rnd: random.Random) -> RandomQuery:
+        """A new query, which may join a relation, share the rows of its window, or have an interval of releases."""
+        query = RandomQuery.made(rnd)
+        chosen = rnd.randrange(4)
+        if not chosen:
+            counts = ("COUNT(*)", rnd.choice(("SUM(v)", "AVG(v)")))
+            query = replace(query, kind="group", stream="s", aggregates=counts, strategy="auto")
+        elif chosen == 1:
+            query = replace(query, kind=rnd.choice(RELATED), stream="s", mode=rnd.choice(("changes", "net")))
+        if query.mode == "changes" and not rnd.randrange(4):
+            query = replace(query, tau=rnd.choice((3, 7)))
+        return query
 
     def changed(self, rnd: random.Random) -> RandomQuery:
         """The query with a shorter window, a narrower filter, other aggregates, fewer columns or another level."""
@@ -94,14 +123,18 @@ class RandomQuery:
 
 
 def changed_job(
-    rnd: random.Random, queries: Mapping[str, RandomQuery], shards: int, number: int
+    rnd: random.Random,
+    queries: Mapping[str, RandomQuery],
+    shards: int,
+    number: int,
+    made_query: Callable[[random.Random], RandomQuery] = RandomQuery.made,
 ) -> tuple[dict[str, RandomQuery], int]:
     """The queries and shards of the next job: one to three things are different."""
     made = dict(queries)
     for _ in range(rnd.randint(1, 3)):
         match rnd.choice(("add", "drop", "change", "change", "rescale")):
             case "add":
-                made[f"q{number}_{len(made)}"] = RandomQuery.made(rnd)
+                made[f"q{number}_{len(made)}"] = made_query(rnd)
             case "drop" if len(made) > 2:
                 del made[rnd.choice(sorted(made))]
             case "rescale":

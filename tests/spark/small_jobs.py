@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,10 +125,14 @@ class SmallJob:
         return +answer
 
 
-def expected(sql: str, streams: Mapping[str, Rows], instants: range, until: int) -> dict[int, Answers]:
-    """The answers of a query that ran from the start."""
+def expected(
+    sql: str, streams: Mapping[str, Rows], instants: Sequence[int], until: int, updates: Rows = ()
+) -> dict[int, Answers]:
+    """The answers of a query that ran from the start; the updates are those of the relations `t` and, not retroactive, `n`."""
     used = {name: rows for name, rows in streams.items() if f" {name} " in sql}
-    result = replay(sql, used, unit="us", until=until)
+    relations, nrrs = ({name: updates} if f"JOIN {name} AS" in sql else {} for name in "tn")
+    keys = dict.fromkeys((*relations, *nrrs), "k")
+    result = replay(sql, used, relations, unit="us", until=until, nrrs=nrrs, keys=keys)
     return {instant: Counter(tuple(row.values()) for row in result.at(instant)) for instant in instants}
 
 
