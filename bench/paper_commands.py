@@ -99,7 +99,7 @@ def paper3(
 @app.command()
 def paper4(
     experiments: Annotated[
-        str, typer.Option(help="Experiments, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
+        str, typer.Option(help="Experiments, comma-separated, as table8, engine, fig2, fig3, fig4, purging.")
     ] = "all",
     rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower runs use fewer.")] = 200_000,
     repeats: Annotated[int, typer.Option(min=1, help="Runs per point, each over other rows.")] = 5,
@@ -170,7 +170,11 @@ def strategies(
     rows_per_batch: Annotated[
         int, typer.Option(min=1_000, help="Rows per micro-batch when the throughput is measured.")
     ] = 400_000,
-    experiments: Annotated[str, typer.Option(help="Experiments: releases, throughput, re-evaluation, or all.")] = "all",
+    experiments: Annotated[
+        str, typer.Option(help="Experiments, comma-separated: releases, spark, throughput, re-evaluation.")
+    ] = "all",
+    changes: Annotated[int, typer.Option(min=1, help="The least number of changes of a run.")] = 2_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
     update: Update = False,
     as_json: AsJson = False,
     save: Save = False,
@@ -181,5 +185,7 @@ def strategies(
 
     chosen = [name.strip() for name in queries.split(",")]
     known = latest("strategies") if update else {}
-    found = measure(chosen, [float(rate) for rate in rates.split(",")], rows_per_batch, experiments, known)
+    found = measure(
+        chosen, [float(rate) for rate in rates.split(",")], rows_per_batch, experiments, known, changes, seeds
+    )
     publish("strategies", found, table, page=page, as_json=as_json, save=save)

@@ -48,30 +48,33 @@ def measure(names: str, rows_per_batch: int, batches: int, warm_up: int, *, base
 
 
 def measure_strategies(
-    name: str, strategies: Sequence[str], rows_per_batch: int, batches: int = 4, rate: float | None = None
-) -> dict[str, int]:
-    """Events per second of one query under each strategy, with a full window, after a run that is not counted.
+    name: str,
+    strategies: Sequence[str],
+    rows_per_batch: int,
+    batches: int = 4,
+    rate: float | None = None,
+    turns: int = 5,
+) -> dict[str, list[int]]:
+    """Events per second of one query under each strategy, with a full window, in every turn, after a run that is not counted.
 
-    `rate` is another number of sales per second and stream than the query's own.
+    In a turn each strategy runs once, and each is first in some turn, so that other work slows all of them alike. `rate` is
+    another number of sales per second and stream than the query's own.
     """
     (query,) = _chosen(name)
     if rate is not None:
         query = replace(query, sales=replace(query.sales, rate=rate))
     per_stream = rows_per_batch // len(query.streams)
     skipped = ceil(query.sales.rate * WINDOW_SECONDS / per_stream)
+    found: dict[str, list[int]] = {strategy: [] for strategy in strategies}
     with quiet_engine() as engine, scratch() as home:
         streams, relations = _files(home, query, per_stream, skipped + batches), _favourites(engine.spark, query)
         run_sash(engine.spark, query.sql, streams, relations, query.disable)
-        return {
-            strategy: round(
-                _events_per_second(
-                    run_sash(engine.spark, query.sql, streams, relations, (), strategy),
-                    per_stream * len(streams),
-                    skipped,
-                )
-            )
-            for strategy in strategies
-        }
+        for turn in range(turns):
+            first = turn % len(strategies)
+            for strategy in [*strategies[first:], *strategies[:first]]:
+                timing = run_sash(engine.spark, query.sql, streams, relations, (), strategy)
+                found[strategy].append(round(_events_per_second(timing, per_stream * len(streams), skipped)))
+    return found
 
 
 def _chosen(names: str) -> tuple[WorkloadQuery, ...]:

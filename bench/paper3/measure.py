@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 from rich.console import Console
@@ -28,7 +27,6 @@ WINDOW_ROWS = (50, 100, 200, 400)
 BASELINES = ("re-evaluation", "negative-tuple", "input-triggered", "update-pattern-aware")
 EXPERIMENTS = ("simulated", "baseline")
 PATIENCE = 100_000
-_FIRST_KIND = ("Filter", "Project", "Union", "Join", "Lookup", "Combine")
 _BASELINE_WINDOW = 4
 
 
@@ -64,18 +62,17 @@ def judged(found: Figures) -> Figures:
 def _by_rate(
     query: str, window: int, rows: int, changes: int, seeds: int, rates: Sequence[float], report: Callable[[str], None]
 ) -> dict[str, Any]:
+    """Every run is as long as it needs for so many changes, and all strategies of a seed have the same arrivals."""
     made = {}
     for rate in rates:
         report(f"{query} at {rate} tuples/s")
         span = max(1, min(window, round(rows / rate)))
-        workload = Workload(query, rate, span, 3 * span)
         runs: dict[str, list[SimulatedRun]] = {name: [] for name in STRATEGIES}
         for seed in range(seeds):
-            mine = replace(workload, seed=seed)
+            mine = Workload(query, rate, span, 3 * span, seed=seed).with_changes(changes, "time-probing", {})
             for name in STRATEGIES:
                 runs[name].append(_run(mine, name))
         made[str(rate)] = {name: _figures(done) for name, done in runs.items()}
-        made[str(rate)]["input-triggered"]["average_ms"] = _long(workload, changes, seeds)
     return made
 
 
@@ -86,35 +83,18 @@ def _run(workload: Workload, strategy: str) -> SimulatedRun:
     return workload.compute(strategy, {})
 
 
-def _long(workload: Workload, changes: int, seeds: int) -> list[float]:
-    """Average delays of input-triggered in runs of at least so many changes."""
-    made = []
-    for seed in range(seeds):
-        mine = replace(workload, seed=seed)
-        while len((run := mine.compute("input-triggered", {})).delays) < changes:
-            mine = replace(mine, length=2 * mine.length)
-        made.append(round(1000 * run.average, 3))
-    return made
-
-
 def _figures(runs: Sequence[SimulatedRun]) -> dict[str, Any]:
     return {
         "rows": [run.work for run in runs],
-        "negatives": [sum(seen.taken_negative for seen in run.counts.values()) for run in runs],
+        "first_kind": [run.first_kind for run in runs],
         "messages": [sum(seen.messages for seen in run.counts.values()) for run in runs],
-        "negatives_below_second_kind": [_below_second_kind(run) for run in runs],
+        "negatives_below_second_kind": [run.negatives for run in runs],
         "average_ms": [round(1000 * run.average, 3) for run in runs],
         "longest_ms": [round(1000 * run.longest, 3) for run in runs],
         "changes": sum(len(run.delays) for run in runs),
         "never": sum(run.unreleased for run in runs),
         "switches": [sum(run.switches.values()) for run in runs],
     }
-
-
-def _below_second_kind(run: SimulatedRun) -> int:
-    """Negative rows into the operators below the first one that must process expirations."""
-    stages = [(name.split(".")[-1], seen) for name, seen in run.counts.items() if "leg" not in name]
-    return sum(seen.taken_negative for _, seen in takewhile(lambda operator: operator[0] in _FIRST_KIND, stages))
 
 
 def _baseline(query: str, seeds: int, window_rows: Sequence[int]) -> dict[str, Any]:

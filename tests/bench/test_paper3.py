@@ -15,6 +15,7 @@ def point(rows: tuple[float, float, float, float], carried_ms: float = 0.0) -> d
     return {
         name: {
             "rows": [count, count],
+            "first_kind": [count / 1.5 if name == "negative-tuple" else count] * 2,
             "longest_ms": [carried_ms if name == "piggyback" else 0.0] * 2,
             "average_ms": [1.0, 1.0],
             "negatives_below_second_kind": [0, 0],
@@ -53,6 +54,7 @@ def test_all_claims_hold_where_they_should() -> None:
     ("text", "rate", "name", "key", "values"),
     [
         ("at least double", "10", "negative-tuple", "rows", [30, 19]),
+        ("that selections and joins take in", "10", "negative-tuple", "first_kind", [20, 22]),
         ("within 10 %", "100", "piggyback", "rows", [10.5, 11.5]),
         ("Q3: piggybacking's excess falls", "10", "piggyback", "rows", [26, 26]),
         ("never sends more", "100", "piggyback", "rows", [26, 10]),
@@ -88,6 +90,11 @@ def test_a_small_run_has_all_figures_and_its_page() -> None:
         assert set(found["baseline"][query]["10"]) == set(BASELINES)
         for at in found[query].values():
             assert all(len(by["rows"]) == 2 for by in at.values())
+            assert all(by["changes"] >= 30 for by in at.values())
+            assert all(
+                1.8 <= one / two <= 2.2
+                for one, two in zip(*(at[name]["first_kind"] for name in STRATEGIES[1::-1]), strict=True)
+            )
             assert at["negative-tuple"]["longest_ms"] == at["time-message"]["longest_ms"] == [0.0, 0.0]
     text = page(found)
     assert all(claim["text"] in text for claim in found["claims"])
