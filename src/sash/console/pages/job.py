@@ -38,6 +38,7 @@ def job_figures(status: Values) -> Markup:
     trigger = status.get("trigger_seconds")
     took = last.get("batch_ms")
     jobs = status.get("jobs") or []
+    of_jobs = f", of {len(jobs)} dataflows" if len(jobs) > 1 else ""
     lag = max((job["lag_seconds"] for job in jobs if job.get("lag_seconds") is not None), default=None)
     due = None if trigger is None else f"trigger every {formats.seconds(trigger)}"
     if took is not None and trigger and took > trigger * 1000:
@@ -66,9 +67,9 @@ def job_figures(status: Values) -> Markup:
         *(
             fact(what, formats.count(_total(jobs, name)), known(_total(jobs, name), more))
             for what, name, more in (
-                ("Late rows", "total_late", "since the start"),
-                ("Bad rows", "total_bad", "since the start"),
-                ("Rows ahead", "total_ahead", "dropped by MAX JUMP since the start"),
+                ("Late rows", "total_late", f"since the start{of_jobs}"),
+                ("Bad rows", "total_bad", f"since the start{of_jobs}"),
+                ("Rows ahead", "total_ahead", f"dropped by MAX JUMP since the start{of_jobs}"),
             )
         ),
         fact("Backlog", backlog(status), _catch_up(status)),

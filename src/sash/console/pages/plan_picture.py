@@ -226,8 +226,9 @@ def _node(node: Values, place: tuple[int, int], busiest: float) -> Markup:
             x=x + 10,
             y=y + 53,
             class_="soft",
+            font_size=11,
         ),
-        tag("text", spent, x=x + _W - 8, y=y + 53, text_anchor="end", class_="soft"),
+        tag("text", spent, x=x + _W - 8, y=y + 53, text_anchor="end", class_="soft", font_size=11),
         _shares(node.get("shards") or [], x, y),
         data_node=node["id"],
     )

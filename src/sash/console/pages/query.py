@@ -80,7 +80,10 @@ class QueryPage:
             self.figures.show(tag("div", reason, class_="empty"))
             self._show_nothing(reason)
             return
-        self.figures.show(_figures(found))
+        problem = found.get("error")
+        self.figures.show(
+            _figures(found), None if not problem else tag("div", problem, class_="error", style="margin-top: 10px")
+        )
         self.sql.show(tag("pre", (found.get("sql") or "").strip(), class_="sql", style="margin-top: 12px"))
         try:
             span = await self.poll.read(view.span, self.query)
@@ -169,7 +172,7 @@ class QueryPage:
 
 def _figures(query: Values) -> Markup:
     return facts(
-        fact("State", state(str(query.get("state") or "unknown")), query.get("error")),
+        fact("State", state(str(query.get("state") or "unknown"))),
         fact(
             "Watermark",
             formats.instant(query.get("watermark"), date=False),

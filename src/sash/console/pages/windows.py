@@ -15,6 +15,7 @@ from sash.console.pages.ring_picture import ring_picture
 from sash.window_store.options import IsolationLevel
 
 _ROWS = 500
+_ACCESS = {"WS": "scan of the window", "SS": "stored summaries"}
 _READS = (("good", "inside: read by a query"), ("busy", "being read"), ("unread", "still to be read"))
 
 
@@ -151,7 +152,7 @@ def _outcome(found: Values) -> Markup:
     read = found.get("read") or {}
     return facts(
         fact("As of", formats.instant(found.get("as_of"), date=False)),
-        fact("Access path", str(found.get("access") or formats.NONE)),
+        fact("Access path", _ACCESS.get(str(found.get("access")), str(found.get("access") or formats.NONE))),
         fact(
             "Read",
             ", ".join(
