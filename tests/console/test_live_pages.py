@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
 from sash.console.job_view import JobView
@@ -49,13 +50,15 @@ def started(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def line_with(process: subprocess.Popen[str], key: str) -> dict[str, Any]:
-    """The first line of JSON that has a key."""
+def read_until(process: subprocess.Popen[str], *keys: str) -> dict[str, Any]:
+    """What the lines of JSON say, up to where each of the keys was among them."""
+    found: dict[str, Any] = {}
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("{") and key in (found := json.loads(line)):
-            return dict(found)
-    raise AssertionError(f"the process ended without {key}")
+        found |= json.loads(line) if line.startswith("{") else {}
+        if found.keys() >= set(keys):
+            return found
+    raise AssertionError(f"the process ended without {', '.join(keys)}")
 
 
 class Shop:
@@ -70,12 +73,15 @@ class Shop:
         file = home / "shop.sql"
         file.write_text(SCRIPT.format(path=self.folder, totals=TOTALS))
         self.checkpoint = str(home / "checkpoint")
-        self.job = started(
-            "run", str(file), "--checkpoint", self.checkpoint, "--shards", "2", "--master", "local[1]", "--json"
-        )
-        line_with(self.job, "batch")
-        self.port = 0
-        self.open_console()
+        options = ["--shards", "2", "--master", "local[1]", "--console", "0", "--allow-changes", "--json"]
+        self.job = started("run", str(file), "--checkpoint", self.checkpoint, *options)
+        self.console: subprocess.Popen[str] | None = None  # at first there is the one beside the job
+        self._opened(str(read_until(self.job, "url", "batch")["url"]))
+
+    def _opened(self, url: str) -> None:
+        self.url = url
+        self.port = urlsplit(self.url).port or 0
+        self.address = f"http://127.0.0.1:{self.port}"
 
     def sell(self, item: str, price: int, after: int = 1) -> int:
         """Sell an item some seconds after the last one; return the instant. What was before it becomes known."""
@@ -86,16 +92,22 @@ class Shop:
         draft.rename(self.folder / f"{len(self.rows):04d}.csv")
         return ts
 
-    def open_console(self) -> None:
-        port = str(self.port)
-        self.console = started("console", self.checkpoint, "--port", port, "--allow-changes", "--json")
-        self.url = str(line_with(self.console, "url")["url"])
-        self.port = urlsplit(self.url).port or 0
-        self.address = f"http://127.0.0.1:{self.port}"
+    def kill_console(self) -> None:
+        """Kill the console beside the job."""
+        (process,) = (p for p in psutil.Process(self.job.pid).children() if "console" in p.cmdline())
+        process.kill()
 
-    def close_console(self) -> None:
-        self.console.send_signal(signal.SIGTERM)
-        self.console.communicate()
+    def open_console(self) -> None:
+        """Start another console on the same port."""
+        self.console = started("console", self.checkpoint, "--port", str(self.port), "--allow-changes", "--json")
+        self._opened(str(read_until(self.console, "url")["url"]))
+
+    def close(self) -> None:
+        if self.console is not None:
+            self.console.send_signal(signal.SIGTERM)
+            self.console.communicate()
+        self.job.kill()
+        self.job.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +115,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     home = tmp_path_factory.mktemp("shop")
     found = Shop(home)
     yield found
-    found.close_console()
-    found.job.kill()
-    found.job.communicate()
+    found.close()
 
 
 @pytest.fixture
@@ -246,12 +256,13 @@ def test_a_query_is_added_if_the_console_may_change_the_job(shop: Shop, page: sy
     wait_for_row(page, "1")
 
 
-def test_a_page_and_the_job_go_on_after_the_console_was_killed(shop: Shop, page: sync_api.Page) -> None:
+def test_a_page_and_the_job_go_on_after_the_console_beside_it_was_killed(shop: Shop, page: sync_api.Page) -> None:
     page.get_by_role("link", name="totals").click()
     page.locator(".answer tbody tr").first.wait_for()
     page.evaluate("window.old = true")
-    shop.console.kill()
-    shop.console.communicate()
+    shop.kill_console()
+    while "the console was ended by signal 9; the job goes on" not in read_until(shop.job, "message")["message"]:
+        pass
     shop.sell("flour", 1)
     shop.open_console()
     page.wait_for_function("window.old === undefined")

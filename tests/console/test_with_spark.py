@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from sash.console import preview_worker
 from sash.console.job_view import JobView
 from sash.console.report import JobReport
 from sash.control import ControlServer
 from sash.engine import Engine
-from sash.errors import SashError
+from sash.errors import ControlError, SashError
 from sash.history.limits import HistoryLimits
 from sash.history.ring import HistoryRing
 from sash.history.writer import HistoryWriter
@@ -183,3 +184,22 @@ def check_view(view: JobView) -> None:
     (problem,) = view.check("SELECT nothing FROM s [RANGE 1 SECOND]")
     assert problem["line"] == 1
     assert "not allowed" in view.check("SELECT reflect('a', 'b') FROM s [RANGE 1 SECOND]")[0]["text"]
+
+
+def test_a_preview_shows_no_more_rows_than_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(1)
+    write_batch(tmp_path / "in", 0, rows)
+    script = STREAM.replace("'in'", f"'{tmp_path / 'in'}'") + "CREATE QUERY q AS SELECT k FROM s [ROWS 1] INTO noop;"
+    expected = replay(SQL, {"s": rows}, unit="us").at(rows[-1]["ts"] - 1)
+    engine = Engine(spark, shards=1)
+    try:
+        whole, cut = (preview_worker._run(engine, script, SQL, 0, most) for most in (100, 3))
+        assert sorted(whole["rows"]) == sorted([row["k"], row["n"], row["total"]] for row in expected)
+        assert whole["note"] is None
+        assert len(cut["rows"]) == 3
+        assert (cut["total"], cut["note"]) == (len(expected), f"the first 3 of {len(expected)} rows")
+        assert not any(query.active for query in engine.running.values())
+        with pytest.raises(ControlError, match="only one SELECT"):
+            preview_worker._run(engine, script, "DROP STREAM s", 0, 3)
+    finally:
+        engine.close()
