@@ -74,6 +74,10 @@ _LOCAL_CHECKPOINT = {
 """Settings for a checkpoint on a local disk, where renaming is atomic."""
 
 
+_ONE_PROCESS = {"spark.storage.blockManagerHeartbeatTimeoutMs": str(30 * 24 * 3_600_000)}
+"""Settings of a session whose executor is in its own process. After a pause of the machine of two minutes Spark would take the
+executor for lost, could not register it again, and would end after sixty heartbeats."""
+
 _POOL = "spark.scheduler.pool"
 URGENT, STREAMS, BACKGROUND = "urgent", "streams", "background"
 _FAIR = {
@@ -115,6 +119,7 @@ def _session_settings(cores: int | None, master: str | None, extra: Mapping[str,
     if master is None and not submitted():
         master = f"local[{count},4]"
     local = master is not None and master.startswith("local")
+    one_process = local and not str(master).startswith("local-cluster")
     return {
         "spark.app.name": "sash",
         **({} if master is None else {"spark.master": master}),
@@ -124,6 +129,7 @@ def _session_settings(cores: int | None, master: str | None, extra: Mapping[str,
         "spark.driver.memory": "2g",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         **({"spark.python.daemon.module": "sash.spark.worker_daemon"} if local else {}),
+        **(_ONE_PROCESS if one_process else {}),
         "spark.log.level": "ERROR",
         "spark.ui.showConsoleProgress": "false",
         _PARTITIONS: str(count),
