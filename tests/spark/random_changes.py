@@ -230,8 +230,8 @@ def engine_of(spark: SparkSession, folder: Path) -> Engine:
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name in STREAMS:
         engine.stream(name, reader.option("maxFilesPerTrigger", 1).parquet(str(folder / name)))
-    updates = reader.parquet(str(folder / "updates")).withColumnRenamed("v", "w")
     for name, retroactive in (("t", True), ("n", False)):
+        updates = reader.parquet(str(folder / "updates")).withColumnRenamed("v", "w")
         engine.relation(name, updates, key="k", retroactive=retroactive, changes=True, time="ts")
     return engine
 
