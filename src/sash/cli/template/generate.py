@@ -9,7 +9,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-CUSTOMERS = ("ada", "bo", "cy", "dee", "eli")
+SHARES = {"ada": 45, "bo": 30, "cy": 15, "dee": 8, "eli": 2}
+"""The customers with their percent of the orders: those of few are silent for ten seconds now and then."""
 
 
 def orders(chosen: random.Random, at: float, count: int) -> list[dict[str, object]]:
@@ -17,7 +18,7 @@ def orders(chosen: random.Random, at: float, count: int) -> list[dict[str, objec
     return [
         {
             "ts": datetime.fromtimestamp(at + number / count, UTC).isoformat(),
-            "customer": chosen.choice(CUSTOMERS),
+            "customer": chosen.choices(list(SHARES), list(SHARES.values()))[0],
             "amount": round(chosen.uniform(1, 100), 2),
         }
         for number in range(count)
