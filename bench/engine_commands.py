@@ -122,14 +122,14 @@ def windows(
 def console(
     readers: Annotated[int, typer.Option(min=1, help="Readers of changes as server-sent events.")] = 200,
     rate: Annotated[float, typer.Option(min=1, help="Requests for answers per second.")] = 50,
-    seconds: Annotated[float, typer.Option(min=10, help="How long the load lasts in all.")] = 120,
+    seconds: Annotated[float, typer.Option(min=10, help="How long the load lasts in all.")] = 240,
     turns: Annotated[
-        int, typer.Option(min=1, help="In how many turns; between them the job runs without a console.")
-    ] = 3,
+        int, typer.Option(min=1, help="In how many turns; between them no console runs, or a browser shows its pages.")
+    ] = 2,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
-    """Batch times of a job of 100 changes per second, with the console under load and without it."""
+    """Batch times of a job of 100 changes per second, without a console, with its pages open, and with it under load."""
     from bench.console.measure import measure, table
     from bench.report import publish
 

@@ -1,7 +1,7 @@
-"""Batch times of a job with and without the console under load, in turns.
+"""Batch times of a job without a console, with its pages open in a browser, and with the console under load, in turns.
 
-The job writes 50 readings a second into and, a window later, out of its answer: 100 changes a second. In the turns with the
-console it has readers of changes and requests for answers; in the others no console runs.
+The job writes 50 readings a second into and, a window later, out of its answer: 100 changes a second. Under load the console
+has readers of changes and requests for answers.
 """
 
 from __future__ import annotations
@@ -33,26 +33,33 @@ _START_SECONDS = 900.0
 
 
 def measure(readers: int, rate: float, seconds: float, turns: int) -> Figures:
-    """The batch times of the job, and what the load saw."""
+    """The batch times of the job, and what the load and the browser saw."""
     with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder, job_process(Path(folder), _JOB) as log:
         wait_for(log, "batch")
         time.sleep(_WARM_UP)
-        without, beside, loads, spent = [], [], [], 0.0
-        for turn in range(turns + 1):
-            without += batches(log, lambda: time.sleep(seconds / turns / 2))
-            if turn < turns:
+        pause = seconds / turns / 2
+        times: dict[str, list[float]] = {"without": [], "load": [], "browser": []}
+        seen: dict[str, list[dict[str, Any]]] = {"load": [], "browser": []}
+        load = {"readers": readers, "rate": rate, "seconds": seconds / turns}
+        for _ in range(turns):
+            for program, given in (("load", load), ("browser", {"seconds": pause})):
+                times["without"] += batches(log, lambda: time.sleep(pause / 2))
                 with _console(Path(folder)) as (url, process):
-                    given = {"url": url, "readers": readers, "rate": rate, "seconds": seconds / turns}
-                    beside += batches(log, lambda given=given: loads.append(_load(given)))
-                    spent += _processor_seconds(process.pid)
-    one, other = statistics.median(without), statistics.median(beside)
+                    times[program] += batches(
+                        log, lambda p=program, g=given, u=url: seen[p].append(_beside(p, {"url": u, **g}))
+                    )
+                    seen[program][-1]["console_processor_seconds"] = _processor_seconds(process.pid)
+        times["without"] += batches(log, lambda: time.sleep(pause / 2))
+    medians = {name: statistics.median(found) for name, found in times.items()}
     return {
-        "batch_ms_without": one,
-        "batch_ms_with": other,
-        "ratio": round(other / one, 4),
-        "batches": [len(without), len(beside)],
-        "console_processor_seconds": round(spent, 2),
-        "turns": loads,
+        "batch_ms_without": medians["without"],
+        "batch_ms_with_load": medians["load"],
+        "batch_ms_with_browser": medians["browser"],
+        "ratio_load": round(medians["load"] / medians["without"], 4),
+        "ratio_browser": round(medians["browser"] / medians["without"], 4),
+        "batches": {name: len(found) for name, found in times.items()},
+        "loads": seen["load"],
+        "browsers": seen["browser"],
     }
 
 
@@ -60,9 +67,10 @@ def table(figures: Figures) -> Table:
     """The figures as a table."""
     found = Table("", "")
     found.add_row("batch, median, without console", f"{figures['batch_ms_without']:.0f} ms")
-    found.add_row("batch, median, with console under load", f"{figures['batch_ms_with']:.0f} ms")
-    found.add_row("ratio", f"{figures['ratio']:.3f}")
-    loads = figures["turns"]
+    for name, label in (("browser", "with its pages open in a browser"), ("load", "with the console under load")):
+        found.add_row(f"batch, median, {label}", f"{figures[f'batch_ms_with_{name}']:.0f} ms")
+        found.add_row("ratio", f"{figures[f'ratio_{name}']:.3f}")
+    loads, browsers = figures["loads"], figures["browsers"]
     for label, part in (
         ("changes that readers got", "changes"),
         ("missed or repeated", "missed_or_repeated"),
@@ -74,8 +82,11 @@ def table(figures: Figures) -> Table:
     found.add_row("request, median", f"{1000 * statistics.median(load['median_seconds'] for load in loads):.1f} ms")
     found.add_row("request, 99th percentile", f"{1000 * max(load['p99_seconds'] for load in loads):.1f} ms")
     found.add_row("processor time of the load", f"{sum(load['load_processor_seconds'] for load in loads):.1f} s")
-    found.add_row("processor time of the console", f"{figures['console_processor_seconds']:.1f} s")
+    found.add_row("of the console under it", f"{sum(load['console_processor_seconds'] for load in loads):.1f} s")
     found.add_row("seconds under load", f"{sum(load['seconds'] for load in loads):.0f}")
+    found.add_row("processor time of the browser", f"{sum(one['browser_processor_seconds'] for one in browsers):.1f} s")
+    found.add_row("of the console with it", f"{sum(one['console_processor_seconds'] for one in browsers):.1f} s")
+    found.add_row("seconds with open pages", f"{sum(one['seconds'] for one in browsers):.0f}")
     return found
 
 
@@ -118,9 +129,13 @@ def _console(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         process.wait(30)
 
 
-def _load(given: dict[str, Any]) -> dict[str, Any]:
+def _beside(program: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Run one of the programs that use the console; return what it saw."""
     done = subprocess.run(  # noqa: S603  (our own command)
-        [sys.executable, "-m", "bench.console.load", json.dumps(given)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", f"bench.console.{program}", json.dumps(given)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
