@@ -19,6 +19,7 @@ from sash.spark.generations import Change, Generations, JobShape, OnStep, last_b
 from sash.spark.job_manifest import NAME
 from sash.spark.layout import layout_of
 from sash.spark.messages import OUTPUT
+from sash.spark.offsets import Sources
 from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.session import query_settings
@@ -61,7 +62,7 @@ class SmallJob:
         time = time_type(physical, self.inputs)
         outputs = {name: OutputSpec(one.output, time, "changes", None, "job") for name, one in planned.items()}
         plan = JobPlan(physical, layout.channels, shards, answers)
-        return JobShape(plan, layout, dict, job_sources(layout, self.inputs), outputs)
+        return JobShape(plan, layout, dict, Sources(job_sources(layout, self.inputs)), outputs)
 
     @property
     def generations(self) -> Generations:

@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -17,7 +19,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
-from sash.errors import JobChangedError, OptionError, QueryFailedError
+from sash.errors import CheckpointError, JobChangedError, OptionError, QueryFailedError
 from sash.job import Job
 from sash.spark import job_change
 from sash.spark.generations import Step
@@ -116,6 +118,48 @@ def test_a_job_changes_and_is_rescaled(engine: Engine, spark: SparkSession, tmp_
     for name, sql in (("b", HIGHEST), ("c", LONGER), ("t", TOTAL), ("f", CONSTANTS)):
         assert answer(tmp_path, name) == final(sql)
     assert [path.name for path in sorted((tmp_path / "checkpoint" / "job").glob("g*"))] == ["g3"]
+
+
+def test_streams_of_one_data_frame_are_read_on_after_a_change(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads it once: it has one place in the offsets of each stream, and one folder."""
+    frames = []
+    for folder in ("in", "out"):
+        (tmp_path / folder).mkdir()
+        reader = spark.readStream.schema("ts long, k string, v long").option("maxFilesPerTrigger", 1)
+        frames.append(reader.option("maxFileAge", "36500d").parquet(str(tmp_path / folder)))
+    shared, other = frames
+
+    def put_all(numbers: range) -> None:
+        put(tmp_path, numbers)
+        for number in numbers:
+            write_batch(tmp_path / "out", number, BATCHES[number])
+
+    def job(*queries: str, also: Mapping[str, DataFrame] = MappingProxyType({})) -> Job:
+        made = exits.enter_context(Engine(spark, shards=2))
+        for name, frame in {"s": shared, "e": shared.where("v % 2 = 0"), "u": other, **also}.items():
+            made.stream(name, frame)
+        return job_of(made, tmp_path, {name: texts[name] for name in queries})
+
+    even = BY_KEY.replace(" GROUP", " WHERE v % 2 = 0 GROUP")
+    texts = {
+        "a": BY_KEY,
+        "b": BY_KEY.replace(" s ", " e "),
+        "c": BY_KEY.replace(" s ", " u "),
+        "d": TOTAL.replace(" s ", " e "),
+    }
+    with ExitStack() as exits:
+        put_all(range(2))
+        run(job("a", "b", "c"))
+        put_all(range(2, 4))
+        run(job("a", "b", "c", "d"), "apply")
+        put_all(range(4, 6))
+        run(job("b", "c", "d"), "apply")
+        apart = spark.readStream.schema("ts long, k string, v long").parquet(str(tmp_path / "in"))
+        with pytest.raises(CheckpointError, match="streams e and u are made of one DataFrame now"):
+            run(job("b", "c", "d", also={"u": shared}), "apply")
+        run(job("a", "b", "c", also={"s": apart}), "apply")
+    assert answer(tmp_path, "c") == final(BY_KEY)
+    assert answer(tmp_path, "b") == final(even)
 
 
 def test_a_running_job_is_changed(engine: Engine, tmp_path: Path) -> None:

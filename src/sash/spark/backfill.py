@@ -7,7 +7,7 @@ tell: not if a heartbeat has advanced the clock, and not of other sources than f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -22,7 +22,7 @@ from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
 from sash.spark.layout import Layout
 from sash.spark.legs import micros
-from sash.spark.offsets import NOTHING, source_folders, source_offsets
+from sash.spark.offsets import NOTHING, Sources, source_offsets
 from sash.spark.sources.history import Reached, Rereading, plain_rereading, read_files
 from sash.spark.sources.inputs import QueryInputs, StreamSource
 from sash.sql.render import quoted
@@ -31,14 +31,14 @@ from sash.time import BEGINNING
 _FILE, _CLOCK = "_sash_file", "_sash_clock"
 
 
-def reached(generation: Folder, committed: int | None, sources: Sequence[str]) -> dict[str, Reached]:
+def reached(generation: Folder, committed: int | None, sources: Sources) -> dict[str, Reached]:
     """How far a generation has read each of its sources."""
     log = None if committed is None else generation.inside("offsets").read(str(committed))
     if log is None:
         return {}
-    folders = source_folders(sources)
+    folders = sources.folders()
     found = {}
-    for name, offset in source_offsets(log, sources).items():
+    for name, offset in source_offsets(log, sources.names).items():
         log_of_files = generation.inside("sources").inside(folders[name])
         found[name] = Reached(offset, {} if offset == NOTHING else read_files(log_of_files, offset))
     return found

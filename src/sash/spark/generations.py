@@ -19,7 +19,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import quote
@@ -43,7 +43,7 @@ from sash.spark.handover import begins_in_place, constants_of, handover
 from sash.spark.job_manifest import CURRENT, NAME
 from sash.spark.layout import Layout
 from sash.spark.messages import OUTPUT
-from sash.spark.offsets import moved_offsets, source_folders
+from sash.spark.offsets import Sources, moved_offsets
 from sash.spark.outbox import Outbox
 from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_files import SeedFiles
@@ -79,7 +79,7 @@ class JobShape:
     plan: JobPlan
     layout: Layout
     tables: Callable[[], Mapping[Node, pa.Table]]
-    sources: Sequence[str]
+    sources: Sources
     outputs: Mapping[str, OutputSpec] = field(default_factory=dict)
     constants: Mapping[str, ChangeBatch] = field(default_factory=dict)
     """The constants of alike queries whose template the old job does not have, by lower-case name of their relation."""
@@ -187,6 +187,7 @@ def compare(
     if new.plan.backfill:
         stored = replace(stored, histories=histories(new.inputs.streams, read))
     diff = diff_jobs(old.plan, new.plan, stored)
+    new.sources.begun(old.sources)
     check_readable(diff.classification, new.inputs.streams, read)
     return diff
 
@@ -324,10 +325,11 @@ class Change:
         assert reached is not None
         moved = moved_offsets(written, reached, self.old.sources, self.new.sources)
         made.remove_tree("sources")
-        folders = source_folders(self.old.sources)
-        for name, number in source_folders(self.new.sources).items():
-            if name in folders:
-                current.inside("sources").copy(folders[name], made.inside("sources"), number)
+        begun, folders = self.new.sources.begun(self.old.sources), self.old.sources.folders()
+        for number, name in {
+            number: name for name, number in self.new.sources.folders().items() if name in begun
+        }.items():
+            current.inside("sources").copy(folders[begun[name]], made.inside("sources"), number)
         for batch in {seed, max(seed - 1, 0)}:  # Spark also reads those of the batch before the last
             log.remove(f".{batch}.crc")
             log.write(str(batch), moved)

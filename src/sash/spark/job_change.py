@@ -35,6 +35,7 @@ from sash.spark.layout import Layout, Suspended, layout_of
 from sash.spark.ledger import Ledger
 from sash.spark.legs import relation_table
 from sash.spark.messages import OUTPUT
+from sash.spark.offsets import Sources
 from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.parking import Parking
@@ -43,6 +44,7 @@ from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import ADDED, Unpack, split_answers
 from sash.spark.sources.constants import constants_tables
 from sash.spark.sources.inputs import QueryInputs
+from sash.spark.sources.shared import shared_sources
 from sash.spark.uncommitted import remove_uncommitted
 from sash.state.changes import ChangeBatch
 
@@ -66,9 +68,10 @@ def job_shape(
     layout = layout_of(plan, int(manifest["shards"]), share=True)
     slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
     given = replace(_job_plan(layout, manifest), slack=slack, backfill=backfill, waits=waits)
-    return JobShape(
-        given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs, constants, inputs
-    )
+    names = job_sources(layout, inputs)
+    read = {name: inputs.streams[name] for name in sorted(set(names) & inputs.streams.keys())}
+    sources = Sources(names, shared_sources(read))
+    return JobShape(given, layout, partial(_tables, plan, inputs), sources, outputs, constants, inputs)
 
 
 def _job_plan(layout: Layout, manifest: Mapping[str, Any]) -> JobPlan:
@@ -99,7 +102,7 @@ def described_plan(shape: JobShape) -> dict[str, Any]:
     return {
         "channels": {channel.identity: channel.description for channel in shape.layout.channels.channels},
         "stages": list(shape.layout.channels.stages),
-        "sources": list(shape.sources),
+        "sources": list(shape.sources.names),
     }
 
 
@@ -131,7 +134,8 @@ def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInput
             "if the file was edited, restore it from a copy; otherwise run the version that wrote it, or start with a new "
             "checkpoint"
         )
-    return JobShape(_job_plan(layout, manifest), layout, partial(_tables, plan, inputs), known["sources"])
+    sources = Sources(known["sources"], manifest.get("shared_sources", {}))
+    return JobShape(_job_plan(layout, manifest), layout, partial(_tables, plan, inputs), sources)
 
 
 def has_changed(known: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
@@ -139,7 +143,7 @@ def has_changed(known: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
 
     It does not if alike queries come, go or get other constants, and others of their template stay.
     """
-    if known["shards"] != manifest["shards"] or known["plan"] != manifest["plan"]:
+    if any(known.get(part, manifest[part]) != manifest[part] for part in ("shards", "plan", "shared_sources")):
         return True
     old, new = ({query["name"]: query for query in given["queries"]} for given in (known, manifest))
     moved = any(old[name][part] != new[name][part] for name in old.keys() & new.keys() for part in _PLACE)
@@ -213,7 +217,7 @@ class JobChange:
         """Finish the batch that the old job has begun. What its sinks have not got goes to their outboxes."""
         plan = old.layout.plan
         inputs = self._with_constants(plan)
-        missing = [name for name in old.sources if name.removeprefix("heartbeat of ") not in inputs.streams]
+        missing = [name for name in old.sources.names if name.removeprefix("heartbeat of ") not in inputs.streams]
         if missing:
             raise CheckpointError(
                 f"the job was interrupted in a batch that reads {missing[0]}, which is gone: declare it, or start the old "

@@ -255,7 +255,7 @@ class JobStart:
         backfill = frozenset(member.name for member in self._members if member.backfill)
         waits = frozenset(member.name for member in self._members if member.when_complete)
         shape = job_shape(planned.physical, manifest, inputs, outputs, constants, backfill, waits)
-        manifest["plan"] = described_plan(shape)
+        manifest |= {"plan": described_plan(shape), "shared_sources": dict(shape.sources.shared)}
         return JobChange(self._spark, root, shape, manifest, inputs, limits, seeds)
 
     def _topics(self, folder: Folder, planned: PlannedJob, inputs: QueryInputs) -> Ids:
